@@ -21,7 +21,8 @@ enum class exit_status : int {
   /// The session had to end, and user code did not end within run_options::grace_time. Check
   /// shard_context::stop_token() in long callbacks.
   callback_stuck = 13,
-  /// The end of the shard could not be checkpointed. See the lease table and the daemon's log.
+  /// The end of the shard could not be checkpointed, or a fenced_error was thrown though the daemon
+  /// still has the lease. See the lease table and the daemon's log.
   shard_end_failed = 14,
   /// The process could not be set up, or `run` was called twice: mend what the log names.
   start_failed = 15,

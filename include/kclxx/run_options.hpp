@@ -28,9 +28,10 @@ enum class checkpoint_mode {
 struct retry_options {
   std::chrono::milliseconds initial_backoff{100};
   std::chrono::milliseconds max_backoff{5000};
-  /// The largest number of attempts of one waiting checkpoint(), the first included. With the
-  /// values above, ten attempts take about 11 to 21 s. The checkpoint of the shard's end has the
-  /// same limit. An async_checkpoint has no limit: it is retried as long as the shard is read.
+  /// The largest number of attempts of one waiting checkpoint(), the first included; below 1 counts
+  /// as 1. With the values above, ten attempts take about 11 to 21 s. The checkpoint of the shard's
+  /// end has the same limit. An async_checkpoint has no limit: it is retried as long as the shard
+  /// is read.
   int max_attempts = 10;
 };
 

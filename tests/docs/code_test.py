@@ -76,7 +76,7 @@ class Code(unittest.TestCase):
 
     def test_json_of_the_documents_is_json(self):
         for path in (ROOT / "docs").rglob("*.json"):
-            __import__("json").loads(path.read_text())
+            json.loads(path.read_text())
 
 
 if __name__ == "__main__":

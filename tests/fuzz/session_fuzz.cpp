@@ -78,7 +78,7 @@ class player {
   void check(const session::output& what) {
     if (std::holds_alternative<session::call>(what)) {
       expect(!std::exchange(calling_, true), "callbacks come one at a time");
-    } else if (const auto* done = std::get_if<session::complete>(&what)) {
+    } else if (const auto* done = std::get_if<session::notify_waiter>(&what)) {
       expect(waiting_.erase(done->waiter) + handlers_.erase(done->waiter) == 1,
              "a waiting call and a handler complete once");
     } else if (const auto* wrote = std::get_if<session::write_checkpoint>(&what)) {

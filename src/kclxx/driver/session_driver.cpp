@@ -110,7 +110,7 @@ void session_driver::carry_out(session::output& output) {
             host_.call(std::move(call));
             events_.on_call(std::move(event), callback);
           },
-          [&](session::complete& completion) { complete(completion.waiter, completion.result); },
+          [&](session::notify_waiter& told) { notify(told.waiter, told.result); },
           [&](session::arm_timer& armed) { host_.arm(armed.timer, armed.after); },
           [&](session::log_line& line) { log(line.level, std::move(line.text), line.position); },
           [&](session::end_calls&) {
@@ -147,7 +147,7 @@ void session_driver::log(log_level level, std::string text,
   if (passed) host_.write_log(level, *std::move(passed), position);
 }
 
-void session_driver::complete(session::waiter_id waiter, std::error_code result) {
+void session_driver::notify(session::waiter_id waiter, std::error_code result) {
   auto found = handlers_.extract(waiter);
   if (found.empty()) return host_.wake(waiter, result);
   host_.run_handler(std::move(found.mapped()), result);

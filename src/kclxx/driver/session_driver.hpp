@@ -18,7 +18,7 @@
 #include "driver/dialogue_events.hpp"
 #include "driver/line_decoder.hpp"
 #include "driver/log_limiter.hpp"
-#include "driver/processor_host.hpp"
+#include "driver/user_processor.hpp"
 #include "session/session.hpp"
 
 namespace kclxx::driver {
@@ -120,7 +120,7 @@ class session_driver {
   void on_callback_done(const callback_result& result);
   /// User code between two callbacks threw.
   void on_user_code_threw(const session::session::failure& thrown);
-  [[nodiscard]] processor_host& processor() noexcept { return processor_; }
+  [[nodiscard]] user_processor& processor() noexcept { return processor_; }
 
   // Checkpoints.
   [[nodiscard]] session::waiter_id next_waiter() noexcept { return next_waiter_++; }
@@ -155,12 +155,12 @@ class session_driver {
   void write();
   void log(log_level level, std::string text,
            const std::optional<sequence_position>& position = std::nullopt);
-  void complete(session::waiter_id waiter, std::error_code result);
+  void notify(session::waiter_id waiter, std::error_code result);
 
   run_options options_;
   host& host_;
   session::session session_;
-  processor_host processor_;
+  user_processor processor_;
   dialogue_events events_;
   log_limiter limiter_;
   session::outputs outputs_;  // reused between events

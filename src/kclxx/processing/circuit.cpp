@@ -4,15 +4,15 @@
 #include <algorithm>
 #include <utility>
 
-#include "processing/backoff.hpp"
+#include "base/backoff.hpp"
 
 namespace kclxx::processing {
 
 circuit::circuit(const failure_policy& policy)
     : most_(policy.breaker ? policy.breaker->failures : 0),
       is_limited_(policy.max_attempts || policy.max_age),
-      max_wait_(policy.breaker ? wait_of(policy.breaker->max_wait) : wait_of({})),
-      first_wait_(std::min(wait_of(policy.max_backoff), max_wait_)) {}
+      max_wait_(policy.breaker ? policy.breaker->max_wait : policy.max_backoff),
+      first_wait_(std::min(policy.max_backoff, max_wait_)) {}
 
 std::optional<circuit::outage> circuit::on_success(time_point now) {
   const std::lock_guard lock(mutex_);
@@ -91,7 +91,7 @@ void circuit::end_probe(probe_id ended) {
 
 void circuit::wait(time_point now, std::chrono::milliseconds time, std::uint64_t random) {
   wait_ = std::min(time, max_wait_);
-  next_probe_ = now + jittered(wait_, random);
+  next_probe_ = now + detail::jittered(wait_, random);
 }
 
 }  // namespace kclxx::processing

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "processing/failure_handling.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
@@ -8,9 +9,9 @@
 #include <kclxx/error.hpp>
 #include <kclxx/observer.hpp>
 
+#include "base/backoff.hpp"
 #include "base/environment.hpp"
 #include "base/fnv.hpp"
-#include "processing/backoff.hpp"
 #include "processing/patience.hpp"
 
 namespace kclxx::processing {
@@ -53,6 +54,16 @@ observer::record_attempted attempt_event(const record& attempted, int attempt,
           thrown ? message_of(thrown) : std::string()};
 }
 
+failure_policy with_finite_waits(failure_policy policy) {
+  const auto limit = [](milliseconds& wait) {
+    wait = std::clamp<milliseconds>(wait, milliseconds(1), std::chrono::hours(24));
+  };
+  limit(policy.initial_backoff);
+  limit(policy.max_backoff);
+  if (policy.breaker) limit(policy.breaker->max_wait);
+  return policy;
+}
+
 failure_policy checked(failure_policy policy) {
   constexpr milliseconds none{0};
   require(policy.max_attempts.value_or(1) > 0, "max_attempts is below 1; unset is without end");
@@ -69,7 +80,7 @@ failure_policy checked(failure_policy policy) {
             "failure_policy::lot");
     policy.lot = std::make_shared<parking_file>(*directory);
   }
-  return policy;
+  return with_finite_waits(std::move(policy));
 }
 
 failure_handling::failure_handling(failure_policy policy, const shard_context& shard)
@@ -246,7 +257,9 @@ milliseconds failure_handling::backoff(const record& failed,
   const auto now = shard_.now();
   // A permanent error sets no next probe.
   if (probe && *probe > now) return std::chrono::ceil<milliseconds>(*probe - now);
-  return jittered(longest_backoff(policy_, attempts.count), random(failed, attempts.count));
+  return detail::jittered(
+      detail::longest_backoff(policy_.initial_backoff, policy_.max_backoff, attempts.count),
+      random(failed, attempts.count));
 }
 
 /// The same in every run, so that a test's time does not vary.

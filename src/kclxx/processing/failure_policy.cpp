@@ -5,7 +5,7 @@
 
 #include <kclxx/processing/failure_policy.hpp>
 
-#include "processing/backoff.hpp"
+#include "base/backoff.hpp"
 #include "processing/failure_handling.hpp"
 
 namespace kclxx {
@@ -46,18 +46,21 @@ batch_failure::~batch_failure() = default;
 
 std::optional<std::chrono::milliseconds> failure_policy::patience() const {
   using std::chrono::milliseconds;
+  const auto wait_after = [used = processing::with_finite_waits(*this)](int failures) {
+    return detail::longest_backoff(used.initial_backoff, used.max_backoff, failures);
+  };
   std::optional<milliseconds> total;
   if (max_attempts) {
     total = milliseconds(0);
     // From the 64th on the wait has reached its maximum, whatever it is.
     for (int failures = 1; failures < std::min(*max_attempts, 64); ++failures) {
-      *total += processing::longest_backoff(*this, failures);
+      *total += wait_after(failures);
     }
-    *total += std::max(*max_attempts - 64, 0) * processing::longest_backoff(*this, 64);
+    *total += std::max(*max_attempts - 64, 0) * wait_after(64);
   }
   if (max_age) {
     constexpr std::chrono::seconds most = std::chrono::hours(24 * 365 * 10);
-    const milliseconds aged = std::min(*max_age, most) + processing::longest_backoff(*this, 64);
+    const milliseconds aged = std::min(*max_age, most) + wait_after(64);
     total = total ? std::min(*total, aged) : aged;
   }
   return total;

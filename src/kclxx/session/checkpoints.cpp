@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/backoff.hpp"
 #include "base/invariant.hpp"
 
 namespace kclxx::session {
@@ -71,7 +72,7 @@ void checkpoints::checkpoint(waiter_id id, const optional_position& position, bo
   std::error_code ec;
   const auto target =
       target_of(position, at_shard_end ? shard_end() : everything(from_callback), ec);
-  if (!target) return out.push_back(kclxx::session::complete{id, ec});
+  if (!target) return out.push_back(notify_waiter{id, ec});
   if (*target != shard_end()) raise(complete_, target);
   calls_.push_back({id, *target});
 }
@@ -82,7 +83,7 @@ void checkpoints::async_checkpoint(const std::optional<waiter_id>& id,
   std::error_code ec;
   const auto target = target_of(position, everything(from_callback), ec);
   if (!target) {
-    if (id) out.push_back(kclxx::session::complete{*id, ec});
+    if (id) out.push_back(notify_waiter{*id, ec});
     if (!id && ec && has_lease()) {
       out.push_back(log_line{
           log_level::error,
@@ -112,24 +113,24 @@ bool checkpoints::abandon(waiter_id id) {
 }
 
 template <class Predicate>
-void checkpoints::complete_calls_if(Predicate chosen, std::error_code result, outputs& out) {
+void checkpoints::notify_calls_if(Predicate chosen, std::error_code result, outputs& out) {
   std::erase_if(calls_, [&](const waiting_call& call) {
     const bool is_chosen = chosen(call);
-    if (is_chosen) out.emplace_back(kclxx::session::complete{call.id, result});
+    if (is_chosen) out.emplace_back(notify_waiter{call.id, result});
     return is_chosen;
   });
 }
 
-void checkpoints::complete_handlers(const sequence_position& up_to, std::error_code result,
-                                    outputs& out) {
+void checkpoints::notify_handlers(const sequence_position& up_to, std::error_code result,
+                                  outputs& out) {
   for (; !handlers_.empty() && handlers_.front().target <= up_to; handlers_.pop_front()) {
-    out.emplace_back(kclxx::session::complete{handlers_.front().id, result});
+    out.emplace_back(notify_waiter{handlers_.front().id, result});
   }
 }
 
 void checkpoints::fail_waiters(std::error_code why, outputs& out) {
-  complete_handlers(shard_end(), why, out);
-  complete_calls_if([](const waiting_call&) { return true; }, why, out);
+  notify_handlers(shard_end(), why, out);
+  notify_calls_if([](const waiting_call&) { return true; }, why, out);
 }
 
 bool checkpoints::is_paced(time_point now) const {
@@ -189,15 +190,6 @@ bool checkpoints::has_more_than_unanswered(time_point now, urgency pace) const {
   return has_lease() && wanted(now, pace) > unanswered_;
 }
 
-std::chrono::milliseconds checkpoints::next_backoff() {
-  backoff_ = std::clamp(2 * backoff_, retry_.initial_backoff,
-                        std::max(retry_.initial_backoff, retry_.max_backoff));
-  // Jitter over the upper half, so that the shards of a host do not retry at the same time.
-  std::uniform_int_distribution<std::chrono::milliseconds::rep> jitter(backoff_.count() / 2,
-                                                                       backoff_.count());
-  return std::chrono::milliseconds(jitter(random_));
-}
-
 checkpoints::outcome checkpoints::answered(const std::optional<std::string>& error, time_point now,
                                            const std::optional<time_point>& last_retry,
                                            outputs& out) {
@@ -205,10 +197,10 @@ checkpoints::outcome checkpoints::answered(const std::optional<std::string>& err
   const auto covered = [&](const waiting_call& call) { return call.target <= position; };
   if (!error) {
     raise(persisted_, position);
-    backoff_ = {};
+    failures_ = 0;
     not_before_ = time_point::min();
-    complete_handlers(position, {}, out);
-    complete_calls_if(covered, {}, out);
+    notify_handlers(position, {}, out);
+    notify_calls_if(covered, {}, out);
     return outcome::persisted;
   }
   const std::error_code ec = make_checkpoint_error_code(*error);
@@ -220,12 +212,14 @@ checkpoints::outcome checkpoints::answered(const std::optional<std::string>& err
     return outcome::lease_gone;
   }
   if (ec == checkpoint_condition::retryable) {
-    const auto after = next_backoff();
+    const auto after = detail::jittered(
+        detail::longest_backoff(retry_.initial_backoff, retry_.max_backoff, ++failures_),
+        random_());
     not_before_ = now + after;
     last_sent_.reset();  // the backoff replaces the interval
     const bool too_late = last_retry && not_before_ > *last_retry;
     for (waiting_call& call : calls_) call.attempts += covered(call) ? 1 : 0;
-    complete_calls_if(
+    notify_calls_if(
         [&](const waiting_call& call) {
           return covered(call) && (too_late || call.attempts >= retry_.max_attempts);
         },
@@ -239,15 +233,15 @@ checkpoints::outcome checkpoints::answered(const std::optional<std::string>& err
     if (is_wanted) {
       out.push_back(arm_timer{timer::retry, after});
     } else {
-      backoff_ = {};
+      failures_ = 0;
       not_before_ = time_point::min();
     }
     return outcome::retry_later;
   }
   out.push_back(log_line{log_level::error, message, position});
   if (pending_ <= position) pending_.reset();
-  complete_handlers(position, ec, out);
-  complete_calls_if(covered, ec, out);
+  notify_handlers(position, ec, out);
+  notify_calls_if(covered, ec, out);
   return outcome::refused;
 }
 
@@ -257,7 +251,7 @@ void checkpoints::not_answered(errc why, outputs& out) {
   out.push_back(log_line{log_level::warning,
                          "the daemon did not answer the checkpoint at " + describe(position),
                          position});
-  complete_calls_if([&](const waiting_call& call) { return call.target <= position; }, why, out);
+  notify_calls_if([&](const waiting_call& call) { return call.target <= position; }, why, out);
 }
 
 void checkpoints::lose_lease(std::error_code why, outputs& out) {

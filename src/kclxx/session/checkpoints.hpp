@@ -140,10 +140,9 @@ class checkpoints {
   [[nodiscard]] optional_position next(time_point now, urgency pace) const;
   [[nodiscard]] bool is_paced(time_point now) const;
   [[nodiscard]] optional_position wanted(time_point now, urgency pace) const;
-  std::chrono::milliseconds next_backoff();
   template <class Predicate>
-  void complete_calls_if(Predicate chosen, std::error_code result, outputs& out);
-  void complete_handlers(const sequence_position& up_to, std::error_code result, outputs& out);
+  void notify_calls_if(Predicate chosen, std::error_code result, outputs& out);
+  void notify_handlers(const sequence_position& up_to, std::error_code result, outputs& out);
 
   retry_options retry_;
   std::chrono::milliseconds interval_;
@@ -158,7 +157,7 @@ class checkpoints {
   std::deque<waiting_handler> handlers_;  // by their targets; there can be one for each record
   lease_state lease_ = lease_state::held;
   bool is_at_end_ = false;
-  std::chrono::milliseconds backoff_{0};
+  int failures_ = 0;  // in a row
   time_point not_before_ = time_point::min();
   std::optional<time_point> last_sent_;
   std::optional<time_point> pace_armed_for_;

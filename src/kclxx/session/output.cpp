@@ -45,8 +45,8 @@ std::ostream& operator<<(std::ostream& out, const output& value) {
                    out << "call " << detail::callback_name(a.kind);
                    if (a.kind == action_kind::process_records) out << " with " << a.batch.size();
                  },
-                 [&](const complete& a) {
-                   out << "complete " << a.waiter << ": "
+                 [&](const notify_waiter& a) {
+                   out << "notify " << a.waiter << ": "
                        << (a.result ? a.result.message() : std::string("persisted"));
                  },
                  [&](const arm_timer& a) {

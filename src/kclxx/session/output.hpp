@@ -50,11 +50,11 @@ struct call {
   friend bool operator==(const call& one, const call& other);
 };
 
-/// Give the waiter its result.
-struct complete {
+/// Tell the waiter its result.
+struct notify_waiter {
   waiter_id waiter;
   std::error_code result;
-  bool operator==(const complete&) const = default;
+  bool operator==(const notify_waiter&) const = default;
 };
 
 enum class timer {
@@ -100,8 +100,8 @@ struct leave {
   bool operator==(const leave&) const = default;
 };
 
-using output = std::variant<write_checkpoint, write_status, call, complete, arm_timer, log_line,
-                            end_calls, request_stop, leave>;
+using output = std::variant<write_checkpoint, write_status, call, notify_waiter, arm_timer,
+                            log_line, end_calls, request_stop, leave>;
 using outputs = std::vector<output>;
 
 std::ostream& operator<<(std::ostream& out, const output& value);

@@ -235,12 +235,12 @@ void session::send_next(time_point now, outputs& out) {
 void session::on_checkpoint(waiter_id id, const std::optional<sequence_position>& position,
                             bool from_callback, time_point now, outputs& out) {
   if (!takes_requests()) {
-    out.push_back(complete{id, errc::daemon_gone});
+    out.push_back(notify_waiter{id, errc::daemon_gone});
     return;
   }
   const bool has_lease = checkpoints_.lease() == lease_state::held;
   if (from_callback && !allows_checkpoints() && has_lease) {
-    out.push_back(complete{id, errc::not_allowed_here});
+    out.push_back(notify_waiter{id, errc::not_allowed_here});
     return;
   }
   const bool at_shard_end =
@@ -253,7 +253,7 @@ void session::on_async_checkpoint(const std::optional<waiter_id>& id,
                                   const std::optional<sequence_position>& position,
                                   bool from_callback, time_point now, outputs& out) {
   if (!takes_requests()) {
-    if (id) out.push_back(complete{*id, errc::daemon_gone});
+    if (id) out.push_back(notify_waiter{*id, errc::daemon_gone});
     return;
   }
   checkpoints_.async_checkpoint(id, position, from_callback, out);

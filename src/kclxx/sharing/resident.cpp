@@ -67,8 +67,8 @@ struct connection : std::enable_shared_from_this<connection> {
 };
 using connection_ptr = std::shared_ptr<connection>;
 
-/// The event loop: on it, all but the sessions. Nothing on it blocks: all shards would wait. What
-/// cannot be allocated there costs one shard at most.
+/// The event loop: on it, all but the sessions. Nothing on it blocks while there is memory, since
+/// all shards would wait. What cannot be allocated there costs one shard at most.
 class resident {
  public:
   resident(inheritance&& start, io::descriptor&& daemon, const session_maker& make_session)

@@ -193,7 +193,7 @@ TEST_CASE("a processor that gave its shard up is called only for leaseLost",
   CHECK(daemon.records("200") == lines{"write status processRecords"});
   CHECK(daemon.no_records() == lines{"write status processRecords"});
   CHECK(daemon.checkpoint(1, at("100"), false) ==
-        lines{"complete 1: " + make_error_code(errc::lease_lost).message()});
+        lines{"notify 1: " + make_error_code(errc::lease_lost).message()});
   SECTION("and the daemon sends leaseLost") {
     CHECK(daemon.lease_lost() == lines{"call lease_lost"});
     CHECK(daemon.returns() == lines{"write status leaseLost"});
@@ -348,14 +348,14 @@ TEST_CASE("a process that cannot continue fails what waits, and leaves", "[sessi
     CHECK(daemon.failure() ==
           lines{"log error: no memory",
                 "log warning: the daemon did not answer the checkpoint at 100/0",
-                "complete 2: " + gone, "complete 1: " + gone, "request stop",
+                "notify 2: " + gone, "notify 1: " + gone, "request stop",
                 "arm grace timer 10000 ms"});
     CHECK(daemon.returns() == lines{"leave with 16"});
   }
   SECTION("at once while none runs") {
     daemon.returns();
     CHECK(daemon.failure() ==
-          lines{"log error: no memory", "complete 1: " + gone, "request stop", "leave with 16"});
+          lines{"log error: no memory", "notify 1: " + gone, "request stop", "leave with 16"});
   }
 }
 
@@ -392,7 +392,7 @@ TEST_CASE("the end of input leads out at every step", "[session][P31][P56][P57]"
     CHECK(daemon.end_of_input() ==
           lines{"log error: the daemon closed the input in the middle of processRecords",
                 "log warning: the daemon did not answer the checkpoint at 100/0",
-                "complete 1: " + make_error_code(errc::daemon_gone).message(), "request stop",
+                "notify 1: " + make_error_code(errc::daemon_gone).message(), "request stop",
                 "arm grace timer 10000 ms"});
     CHECK(daemon.returns() == lines{"leave with 12"});
   }

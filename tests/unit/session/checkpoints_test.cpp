@@ -124,7 +124,7 @@ TEST_CASE("async_checkpoint keeps the interval", "[session][P62]") {
   SECTION("and is covered by the line of a call that waits") {
     daemon.async_checkpoint(1, at("30"));
     CHECK(daemon.checkpoint(2, at("20")) == lines{"write checkpoint 30/0"});
-    CHECK(daemon.answer() == lines{"complete 1: persisted", "complete 2: persisted"});
+    CHECK(daemon.answer() == lines{"notify 1: persisted", "notify 2: persisted"});
   }
   SECTION("which a call that waits does not") {
     CHECK(daemon.checkpoint(1, at("20")) == lines{"write checkpoint 20/0"});
@@ -169,7 +169,7 @@ TEST_CASE("a checkpoint after what was delivered, or at a sentinel, is refused a
       {at("SHARD_END"), errc::invalid_position},
   }));
   SECTION("with the error for its handler") {
-    CHECK(daemon.async_checkpoint(1, position) == lines{"complete 1: " + message(why)});
+    CHECK(daemon.async_checkpoint(1, position) == lines{"notify 1: " + message(why)});
   }
   SECTION("with a log line when it has no handler") {
     CHECK(daemon.async_checkpoint(position) ==
@@ -177,7 +177,7 @@ TEST_CASE("a checkpoint after what was delivered, or at a sentinel, is refused a
                 " is refused: " + message(why)});
   }
   SECTION("with the error for a call that waits") {
-    CHECK(daemon.checkpoint(1, position) == lines{"complete 1: " + message(why)});
+    CHECK(daemon.checkpoint(1, position) == lines{"notify 1: " + message(why)});
   }
   CHECK(daemon.returns() == lines{"write status processRecords"});
 }
@@ -190,7 +190,7 @@ TEST_CASE("a batch that comes again is called with, and no checkpoint goes back"
   daemon.returns();
   daemon.answer();
   CHECK(daemon.records("50") == lines{"call process_records with 0"});
-  CHECK(daemon.async_checkpoint(1, at("50")) == lines{"complete 1: persisted"});
+  CHECK(daemon.async_checkpoint(1, at("50")) == lines{"notify 1: persisted"});
   CHECK(daemon.async_checkpoint() == lines{});
   CHECK(daemon.returns() == lines{"write status processRecords"});
   daemon.records("200");
@@ -208,9 +208,9 @@ TEST_CASE("a handler gets the outcome of its own position, in the order of the p
   daemon.async_checkpoint(3, at("60"));
   SECTION("when it, or a later one, is persisted") {
     CHECK(daemon.answer() ==
-          lines{"complete 2: persisted", "complete 1: persisted", "write checkpoint 60/0"});
-    CHECK(daemon.answer() == lines{"complete 3: persisted"});
-    CHECK(daemon.async_checkpoint(4, at("55")) == lines{"complete 4: persisted"});
+          lines{"notify 2: persisted", "notify 1: persisted", "write checkpoint 60/0"});
+    CHECK(daemon.answer() == lines{"notify 3: persisted"});
+    CHECK(daemon.async_checkpoint(4, at("55")) == lines{"notify 4: persisted"});
   }
   SECTION("not when it failed with a retryable error, however often") {
     for (int attempt = 1; attempt < 30; ++attempt) {
@@ -218,28 +218,26 @@ TEST_CASE("a handler gets the outcome of its own position, in the order of the p
       CHECK(daemon.fires(timer::retry) == lines{"write checkpoint 60/0"});
     }
     CHECK(daemon.answer() ==
-          lines{"complete 2: persisted", "complete 1: persisted", "complete 3: persisted"});
+          lines{"notify 2: persisted", "notify 1: persisted", "notify 3: persisted"});
   }
   SECTION("when it failed for good; a later request for the same position is sent again") {
     const std::string failed = message(checkpoint_errc::invalid_state);
     CHECK(daemon.answer("InvalidStateException") ==
           lines{"log error: the checkpoint at 50/0 failed: InvalidStateException",
-                "complete 2: " + failed, "complete 1: " + failed, "write checkpoint 60/0"});
+                "notify 2: " + failed, "notify 1: " + failed, "write checkpoint 60/0"});
     CHECK(daemon.answer("InvalidStateException") ==
           lines{"log error: the checkpoint at 60/0 failed: InvalidStateException",
-                "complete 3: " + failed});
+                "notify 3: " + failed});
     CHECK(daemon.async_checkpoint(4, at("60")) == lines{"write checkpoint 60/0"});
-    CHECK(daemon.answer() == lines{"complete 4: persisted"});
+    CHECK(daemon.answer() == lines{"notify 4: persisted"});
   }
   SECTION("when the lease is gone") {
     const std::string gone = message(checkpoint_errc::shutdown);
     CHECK(daemon.answer("ShutdownException") ==
           lines{"log warning: the checkpoint at 50/0 failed: ShutdownException; this worker no "
                 "longer holds the lease",
-                "complete 2: " + gone, "complete 1: " + gone, "complete 3: " + gone,
-                "request stop"});
-    CHECK(daemon.async_checkpoint(4, at("60")) ==
-          lines{"complete 4: " + message(errc::lease_lost)});
+                "notify 2: " + gone, "notify 1: " + gone, "notify 3: " + gone, "request stop"});
+    CHECK(daemon.async_checkpoint(4, at("60")) == lines{"notify 4: " + message(errc::lease_lost)});
   }
   SECTION("when the daemon is gone") {
     daemon.returns();
@@ -248,9 +246,8 @@ TEST_CASE("a handler gets the outcome of its own position, in the order of the p
           lines{"log warning: the daemon did not answer the checkpoint at 60/0",
                 "log warning: records up to 60/0 are complete but not checkpointed: they will be "
                 "delivered again",
-                "complete 3: " + message(errc::daemon_gone), "request stop", "leave with 0"});
-    CHECK(daemon.async_checkpoint(4, at("60")) ==
-          lines{"complete 4: " + message(errc::daemon_gone)});
+                "notify 3: " + message(errc::daemon_gone), "request stop", "leave with 0"});
+    CHECK(daemon.async_checkpoint(4, at("60")) == lines{"notify 4: " + message(errc::daemon_gone)});
   }
 }
 
@@ -279,8 +276,8 @@ TEST_CASE(
   SECTION("elsewhere before any callback has returned: nothing, which is persisted") {
     session_dialogue other(manual());
     other.start_batch("100");
-    CHECK(other.async_checkpoint(1, std::nullopt, false) == lines{"complete 1: persisted"});
-    CHECK(other.checkpoint(2, std::nullopt, false) == lines{"complete 2: persisted"});
+    CHECK(other.async_checkpoint(1, std::nullopt, false) == lines{"notify 1: persisted"});
+    CHECK(other.checkpoint(2, std::nullopt, false) == lines{"notify 2: persisted"});
     CHECK(other.async_checkpoint(std::nullopt, false) == lines{});
   }
 }
@@ -289,8 +286,8 @@ TEST_CASE("a checkpoint at TRIM_HORIZON, the position of an empty batch, is pers
           "[session][P36]") {
   session_dialogue daemon(manual());
   daemon.start_batch("100");
-  CHECK(daemon.checkpoint(1, at("TRIM_HORIZON")) == lines{"complete 1: persisted"});
-  CHECK(daemon.async_checkpoint(2, at("TRIM_HORIZON")) == lines{"complete 2: persisted"});
+  CHECK(daemon.checkpoint(1, at("TRIM_HORIZON")) == lines{"notify 1: persisted"});
+  CHECK(daemon.async_checkpoint(2, at("TRIM_HORIZON")) == lines{"notify 2: persisted"});
   CHECK(daemon.returns() == lines{"write status processRecords"});
 }
 
@@ -339,7 +336,7 @@ TEST_CASE("an answer to another position than the one that was sent is a protoco
                     (wrong ? to_string(*wrong) : "the end of the shard") +
                     ", which is not the one that was sent",
                 "log warning: the daemon did not answer the checkpoint at 100/0",
-                "complete 1: " + message(errc::daemon_gone), "request stop",
+                "notify 1: " + message(errc::daemon_gone), "request stop",
                 "arm grace timer 10000 ms"});
     CHECK(daemon.returns() == lines{"leave with 11"});
   }
@@ -358,19 +355,19 @@ TEST_CASE("a waiting checkpoint gets the daemon's word", "[session][P43]") {
   daemon.start_batch("100");
   CHECK(daemon.checkpoint(1, at("100")) == lines{"write checkpoint 100/0"});
   SECTION("persisted") {
-    CHECK(daemon.answer() == lines{"complete 1: persisted"});
-    CHECK(daemon.checkpoint(2, at("99")) == lines{"complete 2: persisted"});
-    CHECK(daemon.checkpoint(3) == lines{"complete 3: persisted"});
+    CHECK(daemon.answer() == lines{"notify 1: persisted"});
+    CHECK(daemon.checkpoint(2, at("99")) == lines{"notify 2: persisted"});
+    CHECK(daemon.checkpoint(3) == lines{"notify 3: persisted"});
   }
   SECTION("refused") {
     CHECK(daemon.answer("IllegalArgumentException") ==
           lines{"log error: the checkpoint at 100/0 failed: IllegalArgumentException",
-                "complete 1: " + message(checkpoint_errc::illegal_argument)});
+                "notify 1: " + message(checkpoint_errc::illegal_argument)});
   }
   SECTION("with a name that nobody knows") {
     CHECK(daemon.answer("SomeNewException") ==
           lines{"log error: the checkpoint at 100/0 failed: SomeNewException",
-                "complete 1: " + message("SomeNewException")});
+                "notify 1: " + message("SomeNewException")});
   }
   SECTION("retried as often as the options allow") {
     for (int attempt = 1; attempt < 10; ++attempt) {
@@ -378,7 +375,7 @@ TEST_CASE("a waiting checkpoint gets the daemon's word", "[session][P43]") {
       CHECK(daemon.fires(timer::retry) == lines{"write checkpoint 100/0"});
     }
     CHECK(daemon.answer("ThrottlingException") ==
-          lines{"complete 1: " + message(checkpoint_errc::throttled),
+          lines{"notify 1: " + message(checkpoint_errc::throttled),
                 "log warning: the checkpoint at 100/0 failed: ThrottlingException"});
   }
 }
@@ -389,11 +386,11 @@ TEST_CASE("an error counts as an attempt only of the calls that it is for", "[se
   CHECK(daemon.checkpoint(1, at("40")) == lines{"write checkpoint 40/0"});
   CHECK(daemon.checkpoint(2, at("100"), false) == lines{});
   CHECK(daemon.answer("ThrottlingException") ==
-        lines{"complete 1: " + message(checkpoint_errc::throttled),
+        lines{"notify 1: " + message(checkpoint_errc::throttled),
               "log warning: the checkpoint at 40/0 failed: ThrottlingException; retrying",
               "arm retry timer"});
   CHECK(daemon.fires(timer::retry) == lines{"write checkpoint 100/0"});
-  CHECK(daemon.answer() == lines{"complete 2: persisted"});
+  CHECK(daemon.answer() == lines{"notify 2: persisted"});
 }
 
 TEST_CASE("each call that waits has its own attempts and its own backoff", "[session][P41]") {
@@ -409,7 +406,7 @@ TEST_CASE("each call that waits has its own attempts and its own backoff", "[ses
     CHECK(daemon.now - began >= 1550ms);  // the half of 100 + 200 + 400 + 800 + 1600 ms
     CHECK(daemon.now - began <= 3100ms);
     CHECK(daemon.answer("ThrottlingException") ==
-          lines{"complete 1: " + message(checkpoint_errc::throttled),
+          lines{"notify 1: " + message(checkpoint_errc::throttled),
                 "log warning: the checkpoint at 40/0 failed: ThrottlingException"});
   }
 }
@@ -425,14 +422,14 @@ TEST_CASE("a checkpoint of user code beside the callback is one of its action", 
     CHECK(daemon.async_checkpoint(at("80"), false) == lines{});
     CHECK(daemon.checkpoint(1, at("90")) == lines{});
     CHECK(daemon.answer() == lines{"write checkpoint 90/0", "write status processRecords"});
-    CHECK(daemon.answer() == lines{"complete 1: persisted"});
+    CHECK(daemon.answer() == lines{"notify 1: persisted"});
   }
   SECTION("while a failed callback's checkpoint is unanswered") {
     const std::string gone = message(errc::daemon_gone);
     CHECK(daemon.throws() == lines{"log error: oops", "request stop", "arm grace timer 10000 ms",
                                    "write checkpoint 40/0"});
-    CHECK(daemon.checkpoint(1, at("60")) == lines{"complete 1: " + gone});
-    CHECK(daemon.async_checkpoint(2, at("60")) == lines{"complete 2: " + gone});
+    CHECK(daemon.checkpoint(1, at("60")) == lines{"notify 1: " + gone});
+    CHECK(daemon.async_checkpoint(2, at("60")) == lines{"notify 2: " + gone});
     CHECK(daemon.async_checkpoint(at("60"), false) == lines{});
     CHECK(daemon.answer() == lines{"leave with 10"});
   }
@@ -444,16 +441,16 @@ TEST_CASE("calls that wait at the same time share one message", "[session]") {
   daemon.checkpoint(1, at("10"));
   CHECK(daemon.checkpoint(2, at("20"), false) == lines{});
   CHECK(daemon.checkpoint(3, at("30"), false) == lines{});
-  CHECK(daemon.answer() == lines{"complete 1: persisted", "write checkpoint 30/0"});
-  CHECK(daemon.answer() == lines{"complete 2: persisted", "complete 3: persisted"});
+  CHECK(daemon.answer() == lines{"notify 1: persisted", "write checkpoint 30/0"});
+  CHECK(daemon.answer() == lines{"notify 2: persisted", "notify 3: persisted"});
 }
 
 TEST_CASE("waiting inside initialize fails at once, from another thread it waits",
           "[session][P38]") {
   session_dialogue daemon;
   daemon.initialize(at("100"));
-  CHECK(daemon.checkpoint(1) == lines{"complete 1: " + message(errc::not_allowed_here)});
-  CHECK(daemon.checkpoint(2, at("100"), false) == lines{"complete 2: persisted"});
+  CHECK(daemon.checkpoint(1) == lines{"notify 1: " + message(errc::not_allowed_here)});
+  CHECK(daemon.checkpoint(2, at("100"), false) == lines{"notify 2: persisted"});
 }
 
 TEST_CASE("a waiting checkpoint without an open action is sent with the next", "[session][P25]") {
@@ -462,7 +459,7 @@ TEST_CASE("a waiting checkpoint without an open action is sent with the next", "
   CHECK(daemon.checkpoint(1, at("100"), false) == lines{});
   SECTION("that allows it") {
     CHECK(daemon.no_records() == lines{"call process_records with 0", "write checkpoint 100/0"});
-    CHECK(daemon.answer() == lines{"complete 1: persisted"});
+    CHECK(daemon.answer() == lines{"notify 1: persisted"});
   }
   SECTION("and stays pending when its deadline passes first") {
     CHECK(daemon.deadline_passes(1) == lines{});
@@ -471,14 +468,14 @@ TEST_CASE("a waiting checkpoint without an open action is sent with the next", "
     CHECK(daemon.returns() == lines{"write checkpoint 100/0", "write status processRecords"});
   }
   SECTION("and fails before the callback when the lease is lost") {
-    CHECK(daemon.lease_lost() == lines{"complete 1: " + message(errc::lease_lost), "request stop",
+    CHECK(daemon.lease_lost() == lines{"notify 1: " + message(errc::lease_lost), "request stop",
                                        "end calls", "call lease_lost"});
   }
   SECTION("and fails at the end of the input") {
     CHECK(daemon.end_of_input() == lines{"log warning: records up to 100/0 are complete but not "
                                          "checkpointed: they will be delivered again",
-                                         "complete 1: " + message(errc::daemon_gone),
-                                         "request stop", "leave with 0"});
+                                         "notify 1: " + message(errc::daemon_gone), "request stop",
+                                         "leave with 0"});
   }
 }
 
@@ -489,14 +486,14 @@ TEST_CASE("after a ShutdownException every later checkpoint fails at once", "[se
   CHECK(daemon.answer("ShutdownException") ==
         lines{"log warning: the checkpoint at 100/0 failed: ShutdownException; this worker no "
               "longer holds the lease",
-              "complete 1: " + message(checkpoint_errc::shutdown), "request stop"});
-  CHECK(daemon.checkpoint(2) == lines{"complete 2: " + message(errc::lease_lost)});
+              "notify 1: " + message(checkpoint_errc::shutdown), "request stop"});
+  CHECK(daemon.checkpoint(2) == lines{"notify 2: " + message(errc::lease_lost)});
   CHECK(daemon.async_checkpoint(3, std::nullopt) ==
-        lines{"complete 3: " + message(errc::lease_lost)});
+        lines{"notify 3: " + message(errc::lease_lost)});
   CHECK(daemon.async_checkpoint() == lines{});  // a log line has reported that the lease is gone
   CHECK(daemon.returns() == lines{"write status processRecords"});
   daemon.lease_lost();
-  CHECK(daemon.checkpoint(4) == lines{"complete 4: " + message(errc::lease_lost)});
+  CHECK(daemon.checkpoint(4) == lines{"notify 4: " + message(errc::lease_lost)});
 }
 
 TEST_CASE("an action instead of an answer fails what waited for it", "[session][P55]") {
@@ -507,7 +504,7 @@ TEST_CASE("an action instead of an answer fails what waited for it", "[session][
   CHECK(daemon.returns() == lines{"write status processRecords"});
   CHECK(daemon.no_records() ==
         lines{"log warning: the daemon did not answer the checkpoint at 100/0",
-              "complete 1: " + message(errc::not_answered), "call process_records with 0"});
+              "notify 1: " + message(errc::not_answered), "call process_records with 0"});
   CHECK(daemon.returns() == lines{"write checkpoint 90/0", "write status processRecords"});
 }
 
@@ -518,11 +515,11 @@ TEST_CASE("without its answer a checkpoint has failed", "[session][P58]") {
     file.checkpoint(1, at("40"));
     file.checkpoint(2, at("60"), false);
     CHECK(file.no_answer() == lines{"log warning: the daemon did not answer the checkpoint at 40/0",
-                                    "complete 1: the daemon sent its next message without "
+                                    "notify 1: the daemon sent its next message without "
                                     "answering the checkpoint: try again",
                                     "write checkpoint 60/0"});
     CHECK(file.no_answer() == lines{"log warning: the daemon did not answer the checkpoint at 60/0",
-                                    "complete 2: the daemon sent its next message without "
+                                    "notify 2: the daemon sent its next message without "
                                     "answering the checkpoint: try again"});
     CHECK(file.no_answer() == lines{});
     CHECK(file.returns() == lines{"write status processRecords"});
@@ -631,7 +628,7 @@ TEST_CASE("an attempt counts for the calls that it was made for", "[session][P41
   CHECK(daemon.answer("ThrottlingException") == retrying("100/0"));
   CHECK(daemon.fires(timer::retry) == lines{"write checkpoint 200/0"});
   CHECK(daemon.answer("ThrottlingException") ==
-        lines{"complete 1: " + message("ThrottlingException"),
+        lines{"notify 1: " + message("ThrottlingException"),
               "log warning: the checkpoint at 200/0 failed: ThrottlingException; retrying",
               "arm retry timer"});
   CHECK(daemon.fires(timer::retry) == lines{"write checkpoint 200/0"});

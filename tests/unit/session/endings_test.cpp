@@ -89,22 +89,22 @@ TEST_CASE("the end of the shard waits until all that was delivered is complete",
   }
   SECTION("and continues when async_checkpoint asks for the rest") {
     CHECK(daemon.async_checkpoint(1, at("100"), false) == lines{"write checkpoint SHARD_END/0"});
-    CHECK(daemon.answer() == lines{"complete 1: persisted", "write status shardEnded"});
+    CHECK(daemon.answer() == lines{"notify 1: persisted", "write status shardEnded"});
     CHECK(daemon.fires(timer::report) == lines{});
   }
   SECTION("and is not reported while the end is being checkpointed") {
     CHECK(daemon.async_checkpoint(at("100"), false) == lines{"write checkpoint SHARD_END/0"});
     CHECK(daemon.fires(timer::report) == lines{});
     CHECK(daemon.async_checkpoint(1, at("60"), false) == lines{});
-    CHECK(daemon.answer() == lines{"complete 1: persisted", "write status shardEnded"});
+    CHECK(daemon.answer() == lines{"notify 1: persisted", "write status shardEnded"});
   }
   SECTION("and continues when a call waits for the rest") {
     CHECK(daemon.checkpoint(1, std::nullopt, false) == lines{"write checkpoint SHARD_END/0"});
-    CHECK(daemon.answer() == lines{"complete 1: persisted", "write status shardEnded"});
+    CHECK(daemon.answer() == lines{"notify 1: persisted", "write status shardEnded"});
   }
   SECTION("while a part of the rest is checkpointed") {
     CHECK(daemon.async_checkpoint(1, at("60"), false) == lines{"write checkpoint 60/0"});
-    CHECK(daemon.answer() == lines{"complete 1: persisted"});
+    CHECK(daemon.answer() == lines{"notify 1: persisted"});
     CHECK(daemon.async_checkpoint(at("100"), false) == lines{"write checkpoint SHARD_END/0"});
   }
   SECTION("and the errors of that part do not count as errors of the end") {
@@ -115,7 +115,7 @@ TEST_CASE("the end of the shard waits until all that was delivered is complete",
     }
     CHECK(daemon.answer("InvalidStateException") ==
           lines{"log error: the checkpoint at 60/0 failed: InvalidStateException",
-                "complete 1: InvalidStateException: the lease table is broken, or no checkpoint is "
+                "notify 1: InvalidStateException: the lease table is broken, or no checkpoint is "
                 "permitted now; see the daemon's log"});
     CHECK(daemon.async_checkpoint(at("100"), false) == lines{"write checkpoint SHARD_END/0"});
     CHECK(daemon.answer() == lines{"write status shardEnded"});
@@ -153,7 +153,7 @@ TEST_CASE("a waiting checkpoint in shard_ended can finish the shard", "[session]
   daemon.shard_ended();
   SECTION("without a position") {
     CHECK(daemon.checkpoint(1) == lines{"write checkpoint SHARD_END/0"});
-    CHECK(daemon.answer() == lines{"complete 1: persisted"});
+    CHECK(daemon.answer() == lines{"notify 1: persisted"});
     CHECK(daemon.returns() == lines{"write status shardEnded"});
   }
   SECTION("and when it failed, the library tries again") {
@@ -186,11 +186,11 @@ TEST_CASE("a handler is answered while shard_ended runs, but not that of the las
   CHECK(daemon.async_checkpoint(2, at("60"), false) == lines{});
   CHECK(daemon.async_checkpoint(3, at("100")) == lines{});
   CHECK(daemon.callback_lasts() == lines{"write checkpoint 60/0"});
-  CHECK(daemon.answer() == lines{"complete 1: persisted", "complete 2: persisted"});
+  CHECK(daemon.answer() == lines{"notify 1: persisted", "notify 2: persisted"});
   CHECK(daemon.async_checkpoint(4, at("70"), false) == lines{"write checkpoint 70/0"});
-  CHECK(daemon.answer() == lines{"complete 4: persisted"});
+  CHECK(daemon.answer() == lines{"notify 4: persisted"});
   CHECK(daemon.returns() == lines{"write checkpoint SHARD_END/0"});
-  CHECK(daemon.answer() == lines{"complete 3: persisted", "write status shardEnded"});
+  CHECK(daemon.answer() == lines{"notify 3: persisted", "write status shardEnded"});
 }
 
 TEST_CASE("what is pending is not sent while shard_ended runs, however long", "[session][P49]") {
@@ -253,7 +253,7 @@ TEST_CASE("a checkpoint that is unanswered when shutdown_requested returns is aw
   CHECK(daemon.checkpoint(1, at("40"), false) == lines{"write checkpoint 40/0"});
   CHECK(daemon.async_checkpoint(at("100")) == lines{});
   CHECK(daemon.returns() == lines{});
-  CHECK(daemon.answer() == lines{"complete 1: persisted", "write checkpoint 100/0"});
+  CHECK(daemon.answer() == lines{"notify 1: persisted", "write checkpoint 100/0"});
   CHECK(daemon.answer() == lines{"write status shutdownRequested"});
 }
 
@@ -265,7 +265,7 @@ TEST_CASE("a call in shutdown_requested fails when no time is left for another t
   CHECK(daemon.checkpoint(1, at("100")) == lines{"write checkpoint 100/0"});
   daemon.now += std::chrono::hours(1);
   CHECK(daemon.answer("ThrottlingException") ==
-        lines{"complete 1: " + make_error_code(kclxx::checkpoint_errc::throttled).message(),
+        lines{"notify 1: " + make_error_code(kclxx::checkpoint_errc::throttled).message(),
               "log warning: the checkpoint at 100/0 failed: ThrottlingException"});
 }
 
@@ -314,7 +314,7 @@ TEST_CASE("another try of a checkpoint is announced only when it will come", "[s
     }
     CHECK(mentions(daemon.log, "retrying"));
     CHECK(daemon.answer("ThrottlingException") ==
-          lines{"complete 1: ThrottlingException: the lease table is throttled; checkpoint less "
+          lines{"notify 1: ThrottlingException: the lease table is throttled; checkpoint less "
                 "often, or raise its capacity",
                 "log warning: the checkpoint at 100/0 failed: ThrottlingException"});
   }

@@ -37,12 +37,12 @@ TEST_CASE("what is asked of a session that leaves fails at once", "[session]") {
   CHECK(daemon.failure() ==
         lines{"log error: no memory", "request stop", "arm grace timer 10000 ms"});
   const std::string gone = make_error_code(kclxx::errc::daemon_gone).message();
-  CHECK(daemon.checkpoint(1) == lines{"complete 1: " + gone});
-  CHECK(daemon.async_checkpoint(2, std::nullopt) == lines{"complete 2: " + gone});
+  CHECK(daemon.checkpoint(1) == lines{"notify 1: " + gone});
+  CHECK(daemon.async_checkpoint(2, std::nullopt) == lines{"notify 2: " + gone});
   CHECK(daemon.async_checkpoint() == lines{});
   CHECK(daemon.no_records() == lines{});  // and a line is not acted upon
   CHECK(daemon.returns() == lines{"leave with 16"});
-  CHECK(daemon.checkpoint(3, std::nullopt, false) == lines{"complete 3: " + gone});
+  CHECK(daemon.checkpoint(3, std::nullopt, false) == lines{"notify 3: " + gone});
 }
 
 TEST_CASE("a callback that throws while a checkpoint is unanswered waits for the answer",
@@ -51,12 +51,10 @@ TEST_CASE("a callback that throws while a checkpoint is unanswered waits for the
   daemon.start_batch("100");
   CHECK(daemon.checkpoint(1, at("40"), false) == lines{"write checkpoint 40/0"});
   CHECK(daemon.throws() == lines{"log error: oops", "request stop", "arm grace timer 10000 ms"});
-  SECTION("and leaves") {
-    CHECK(daemon.answer() == lines{"complete 1: persisted", "leave with 10"});
-  }
+  SECTION("and leaves") { CHECK(daemon.answer() == lines{"notify 1: persisted", "leave with 10"}); }
   SECTION("and persists nothing that was requested after the stop") {
     CHECK(daemon.async_checkpoint(at("60"), false) == lines{});
-    CHECK(daemon.answer() == lines{"complete 1: persisted", "leave with 10"});
+    CHECK(daemon.answer() == lines{"notify 1: persisted", "leave with 10"});
   }
 }
 
@@ -117,7 +115,7 @@ TEST_CASE("an exception after the loss of the lease is no failure, but that of l
   CHECK(daemon.answer("ShutdownException") ==
         lines{"log warning: the checkpoint at 100/0 failed: ShutdownException; this worker no "
               "longer holds the lease",
-              "complete 1: ShutdownException: this worker no longer holds the lease; drop the work",
+              "notify 1: ShutdownException: this worker no longer holds the lease; drop the work",
               "request stop"});
   SECTION("of a callback") {
     CHECK(daemon.throws() ==

@@ -15,9 +15,9 @@ namespace kclxx::driver {
 /// The user's processor: made by initialize, called by what follows.
 ///
 /// Thread safety: none; belongs to the callbacks' thread.
-class processor_host {
+class user_processor {
  public:
-  explicit processor_host(processor_factory make_processor)
+  explicit user_processor(processor_factory make_processor)
       : make_processor_(std::move(make_processor)) {}
 
   /// `fields` are those of the context, but for the shard and its start.

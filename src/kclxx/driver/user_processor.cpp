@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "driver/processor_host.hpp"
+#include "driver/user_processor.hpp"
 
 #include <stdexcept>
 
 namespace kclxx::driver {
 
-void processor_host::run(const session::call& call, const checkpointer& checkpointer,
+void user_processor::run(const session::call& call, const checkpointer& checkpointer,
                          const shard_context::fields& fields) {
   using protocol::action_kind;
   switch (call.kind) {
@@ -22,7 +22,7 @@ void processor_host::run(const session::call& call, const checkpointer& checkpoi
   }
 }
 
-void processor_host::initialize(const session::call& call, shard_context::fields fields) {
+void user_processor::initialize(const session::call& call, shard_context::fields fields) {
   fields.shard_id = call.shard_id;
   fields.start_position = call.start_position;
   context_ = std::make_unique<shard_context>(std::move(fields));

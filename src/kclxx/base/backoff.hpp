@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The waits between attempts, of records and of checkpoints.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+
+namespace kclxx::detail {
+
+/// The wait after so many failures, without jitter.
+inline std::chrono::milliseconds longest_backoff(std::chrono::milliseconds initial,
+                                                 std::chrono::milliseconds max, int failures) {
+  auto wait = std::min(initial, max);
+  for (int i = 1; i < std::min(failures, 64) && wait < max; ++i) wait *= 2;
+  return std::min(wait, max);
+}
+
+/// Up to a half shorter, so that the shards of a host do not try again at the same time.
+inline std::chrono::milliseconds jittered(std::chrono::milliseconds longest, std::uint64_t random) {
+  const auto half = static_cast<std::uint64_t>(longest.count()) / 2;
+  return longest - std::chrono::milliseconds(random % (half + 1));
+}
+
+}  // namespace kclxx::detail
