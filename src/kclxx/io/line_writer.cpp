@@ -33,9 +33,10 @@ std::error_code write_now(int fd, std::string_view& text) noexcept {
     if (n == -1 && errno != EINTR && errno != EPIPE && errno != EBADF) {
       // Full, or unknown there: Linux before 6.5 cannot do it with a pipe.
       pollfd writable{fd, POLLOUT, 0};
-      if (::poll(&writable, 1, 0) == 0) return {};
-      // A pipe that is writable has room for that.
-      n = ::write(fd, text.data(), std::min<std::size_t>(text.size(), PIPE_BUF));
+      const int ready = ::poll(&writable, 1, 0);
+      if (ready == 0) return {};
+      // A pipe that is writable has room for that. After a signal it is not known.
+      if (ready == 1) n = ::write(fd, text.data(), std::min<std::size_t>(text.size(), PIPE_BUF));
     }
     if (n >= 0) {
       text.remove_prefix(static_cast<std::size_t>(n));

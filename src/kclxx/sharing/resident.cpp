@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <exception>
 #include <fcntl.h>
@@ -414,14 +415,15 @@ void refuse_shards(const inheritance& start, std::string_view reason) noexcept {
                   pollfd{start.listening.get(), POLLIN, 0}};
   milliseconds left{-1};
   clock::time_point end;
-  while (left.count() != 0 &&
-         ::poll(look.data(), look.size(), static_cast<int>(left.count())) > 0) {
-    if (look[0].revents != 0) {
+  while (left.count() != 0) {
+    const int ready = ::poll(look.data(), look.size(), static_cast<int>(left.count()));
+    if (ready == -1 && errno != EINTR) break;
+    if (ready > 0 && look[0].revents != 0) {
       send_refused(look[0].fd, reason);
       look[0].fd = -1;
       end = clock::now() + refusing_time;
     }
-    if (look[1].revents != 0) {
+    if (ready > 0 && look[1].revents != 0) {
       const io::descriptor socket(::accept4(look[1].fd, nullptr, nullptr, SOCK_CLOEXEC));
       if (!socket.is_open()) break;
       send_refused(socket.get(), reason);

@@ -4,7 +4,9 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <ctime>
 #include <fcntl.h>
+#include <poll.h>
 #include <string>
 #include <string_view>
 #include <sys/socket.h>
@@ -19,12 +21,22 @@
 
 namespace {
 bool is_old_linux = false;
-}
+int interrupted_looks = 0;
+int looks = 0;
+}  // namespace
 
 /// In place of the system's, for write_now.
 extern "C" ssize_t pwritev2(int fd, const iovec* pieces, int count, off_t at, int flags) {
   if (is_old_linux && fd >= 0) return errno = EOPNOTSUPP, -1;
   return ::syscall(SYS_pwritev2, fd, pieces, count, at, 0, flags);
+}
+
+/// The same; a signal comes `interrupted_looks` times.
+extern "C" int poll(pollfd* look, nfds_t count, int timeout) {
+  ++looks;
+  if (interrupted_looks > 0) return --interrupted_looks, errno = EINTR, -1;
+  const timespec limit{timeout / 1000, timeout % 1000 * 1'000'000L};
+  return ::ppoll(look, count, timeout < 0 ? nullptr : &limit, nullptr);
 }
 
 namespace kclxx::io {
@@ -86,6 +98,19 @@ TEST_CASE("what a reader does not take is left, and nobody waits for it", "[io][
   std::signal(SIGPIPE, before);
   ::close(ends[1]);
   CHECK(write_now(-1, rest) == std::errc::bad_file_descriptor);
+  is_old_linux = false;
+}
+
+TEST_CASE("after a signal room is looked for again, and not taken for granted",
+          "[io][line_writer]") {
+  is_old_linux = true;
+  interrupted_looks = 3;
+  looks = 0;
+  test::open_pipe pipe;
+  std::string_view rest = "line";
+  CHECK_FALSE(write_now(pipe.write_end(), rest));
+  CHECK(rest.empty());
+  CHECK(looks == 4);
   is_old_linux = false;
 }
 

@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -821,18 +822,25 @@ TEST_CASE("where descriptors do not come back a launcher is let go, and the shar
 
 TEST_CASE("a program that does not share refuses all launchers that wait, and leaves no socket",
           "[sharing]") {
+  static std::atomic<int> signals;
   check_in_copy([](played_host& host, launcher& starter) {
     std::vector<launcher> all;
     all.push_back(std::move(starter));
     for (int i = 0; i < 5; ++i) all.push_back(host.connect());
-    all.front().offer(host.daemon);
     std::thread resident([start = host.start()] { refuse_shards(start, "it does not share"); });
+    // A handler of user code does not end the wait.
+    std::signal(SIGUSR1, [](int) { ++signals; });
+    const bool waits = test::eventually([&] {
+      ::pthread_kill(resident.native_handle(), SIGUSR1);
+      return signals >= 20;
+    });
+    all.front().offer(host.daemon);
     int refused = 0;
     for (launcher& one : all) {
       if (one.is_refused("it does not share")) ++refused;
     }
     resident.join();
-    return first_false({refused == 6, !host.has_socket()});
+    return first_false({waits, refused == 6, !host.has_socket()});
   });
 }
 

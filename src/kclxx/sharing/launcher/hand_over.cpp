@@ -86,7 +86,11 @@ hand_over::event hand_over::receive(reply_message& reply, int input) const {
 /// One that has closed the connection may be on its way: waits for a second.
 bool hand_over::has_exited(int& status) const {
   pollfd ended{process_.get(), POLLIN, 0};
-  if (::poll(&ended, 1, 1000) != 1) return false;
+  int ready = -1;
+  do {
+    ready = ::poll(&ended, 1, 1000);
+  } while (ready == -1 && errno == EINTR);
+  if (ready != 1) return false;
   if (child_ != -1) ::waitpid(child_, &status, 0);
   return true;
 }
