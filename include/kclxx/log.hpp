@@ -15,7 +15,7 @@ namespace kclxx {
 enum class log_level {
   info,     ///< nothing needs to be done
   warning,  ///< something is not as it should be; the session continues
-  error,    ///< the session ends, or a record or a checkpoint failed for good
+  error,    ///< the session ends, a checkpoint failed for good, or a record is skipped or held up
 };
 
 /// One message of the library.

@@ -36,8 +36,8 @@ struct batch_options {
   /// How long a record may wait for others, by the shard's clock, which is virtual in the test kit;
   /// longer while the handler runs. 0: nothing is gathered.
   std::chrono::milliseconds linger{0};
-  /// order::key: a record that a batch_failure names comes again, and so do the later records of
-  /// its partition key in the batch. So the handler should not process them.
+  /// order::key: with a record that a batch_failure names, the later records of its partition key
+  /// in the batch come again, processed or not.
   kclxx::order order = order::none;
 };
 

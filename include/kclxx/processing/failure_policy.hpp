@@ -18,8 +18,8 @@
 
 namespace kclxx {
 
-/// Thrown by a handler for a record that can never succeed, on any attempt. The record is tried
-/// again only if park() throws.
+/// Thrown by a handler for a record that can never succeed, on any attempt. The session does not
+/// try it again, unless park() throws.
 /// Thread safety: immutable; copies may be used on any thread.
 class KCLXX_EXPORT permanent_error : public std::runtime_error {
  public:

@@ -6,8 +6,8 @@ namespace kclxx {
 
 /// Which records keep others waiting while they are being processed or tried again.
 enum class order {
-  /// Those of one key are processed one after the other, in the shard's order; a record that fails
-  /// keeps the later ones of its key waiting.
+  /// A record that fails keeps the later ones of its key waiting. `parallel` also processes the
+  /// records of a key one after the other, in the shard's order.
   key,
   /// No record waits for another one.
   none,

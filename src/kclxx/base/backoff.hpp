@@ -12,6 +12,7 @@ namespace kclxx::detail {
 inline std::chrono::milliseconds longest_backoff(std::chrono::milliseconds initial,
                                                  std::chrono::milliseconds max, int failures) {
   auto wait = std::min(initial, max);
+  // 64, since a wait of 0 stays 0.
   for (int i = 1; i < std::min(failures, 64) && wait < max; ++i) wait *= 2;
   return std::min(wait, max);
 }

@@ -54,7 +54,7 @@ observer::record_attempted attempt_event(const record& attempted, int attempt,
           thrown ? message_of(thrown) : std::string()};
 }
 
-failure_policy with_finite_waits(failure_policy policy) {
+failure_policy with_limited_waits(failure_policy policy) {
   const auto limit = [](milliseconds& wait) {
     wait = std::clamp<milliseconds>(wait, milliseconds(1), std::chrono::hours(24));
   };
@@ -80,7 +80,7 @@ failure_policy checked(failure_policy policy) {
             "failure_policy::lot");
     policy.lot = std::make_shared<parking_file>(*directory);
   }
-  return with_finite_waits(std::move(policy));
+  return with_limited_waits(std::move(policy));
 }
 
 failure_handling::failure_handling(failure_policy policy, const shard_context& shard)

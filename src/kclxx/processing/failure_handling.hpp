@@ -27,8 +27,8 @@ bool is_lease_gone(const std::exception_ptr& thrown);
 
 /// No wait is 0, so that nothing is tried in a hot loop; a day at most, so that sums do not
 /// overflow.
-failure_policy with_finite_waits(failure_policy policy);
-/// The policy as processors use it: with_finite_waits, and with the parking lot that it needs.
+failure_policy with_limited_waits(failure_policy policy);
+/// The policy as processors use it: with_limited_waits, and with the parking lot that it needs.
 /// Errors: std::invalid_argument when it makes no sense.
 failure_policy checked(failure_policy policy);
 

@@ -46,7 +46,7 @@ batch_failure::~batch_failure() = default;
 
 std::optional<std::chrono::milliseconds> failure_policy::patience() const {
   using std::chrono::milliseconds;
-  const auto wait_after = [used = processing::with_finite_waits(*this)](int failures) {
+  const auto wait_after = [used = processing::with_limited_waits(*this)](int failures) {
     return detail::longest_backoff(used.initial_backoff, used.max_backoff, failures);
   };
   std::optional<milliseconds> total;
