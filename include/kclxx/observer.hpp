@@ -48,7 +48,7 @@ class KCLXX_EXPORT observer {
   struct lease_ended {
     /// How the lease ended.
     enum class reason {
-      /// leaseLost: another worker processes the shard.
+      /// Another worker processes the shard: at leaseLost, or at shardEnded.
       lost,
       /// The end of the shard is persisted.
       shard_finished,
@@ -86,10 +86,11 @@ class KCLXX_EXPORT observer {
     /// How it ended, and what follows.
     enum class outcome {
       returned,
-      threw,  ///< the session ends with exit_status::callback_failed
-      /// It threw a fenced_error, or a checkpoint_error of a lost lease: the session continues.
-      /// After shard_ended the session ends with exit_status::shard_end_failed, unless the daemon
-      /// has reported the loss.
+      /// The session ends: with exit_status::callback_failed, unless it was ending already.
+      threw,
+      /// It threw a fenced_error or a checkpoint_error of a lost lease, or anything once the lease
+      /// was gone: the session continues. After shard_ended the session ends with
+      /// exit_status::shard_end_failed, unless the daemon has reported the loss.
       lease_gone,
     };
     callback_kind callback;

@@ -44,25 +44,27 @@ void dialogue_events::on_call(std::optional<observer::shard_event> event,
 }
 
 void dialogue_events::on_callback_ended(const std::optional<std::chrono::nanoseconds>& duration,
-                                        const std::optional<std::string>& error,
-                                        bool is_lease_gone) {
+                                        const std::optional<std::string>& error, bool is_fatal) {
   if (!duration) return;
   using outcome = observer::callback_ended::outcome;
-  const outcome ending = !error          ? outcome::returned
-                         : is_lease_gone ? outcome::lease_gone
-                                         : outcome::threw;
+  const outcome ending = !error     ? outcome::returned
+                         : is_fatal ? outcome::threw
+                                    : outcome::lease_gone;
   host_.observe(observer::callback_ended{*open_, *duration, ending, error.value_or("")});
 }
 
-void dialogue_events::on_status(const session::session& session) {
-  if (std::exchange(open_, std::nullopt) != observer::callback_kind::shard_ended ||
-      !host_.is_observed()) {
-    return;
-  }
-  // Without the end persisted a status follows only when the lease is lost (P50, P51).
+void dialogue_events::on_status(std::string_view action, const session::session& session) {
+  const auto called = std::exchange(open_, std::nullopt);
+  if (!host_.is_observed()) return;
+  const auto kind = protocol::action_named(action);
   using reason = observer::lease_ended::reason;
-  host_.observe(
-      observer::lease_ended{session.is_shard_finished() ? reason::shard_finished : reason::lost});
+  if (kind == observer::callback_kind::shard_ended) {
+    // Without the end persisted a status follows only when the lease is lost (P50, P51).
+    host_.observe(
+        observer::lease_ended{session.is_shard_finished() ? reason::shard_finished : reason::lost});
+  } else if (kind == observer::callback_kind::lease_lost && !called) {  // else on_call has sent it
+    host_.observe(observer::lease_ended{reason::lost});
+  }
 }
 
 void dialogue_events::on_checkpoint(const sequence_position& position, session::session& session) {

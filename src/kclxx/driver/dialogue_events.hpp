@@ -4,6 +4,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <kclxx/observer.hpp>
 
@@ -24,8 +25,8 @@ class dialogue_events {
   [[nodiscard]] std::optional<observer::shard_event> event_of(const session::call& call) const;
   void on_call(std::optional<observer::shard_event> event, observer::callback_kind kind);
   void on_callback_ended(const std::optional<std::chrono::nanoseconds>& duration,
-                         const std::optional<std::string>& error, bool is_lease_gone);
-  void on_status(const session::session& session);
+                         const std::optional<std::string>& error, bool is_fatal);
+  void on_status(std::string_view action, const session::session& session);
   void on_checkpoint(const sequence_position& position, session::session& session);
   /// The session may have an answer, or wait for none any more.
   void settle(session::session& session);

@@ -102,7 +102,7 @@ void session_driver::carry_out(session::output& output) {
           },
           [&](session::write_status& status) {
             append_line([&] { protocol::append_status(lines_, status.action); });
-            events_.on_status(session_);
+            events_.on_status(status.action, session_);
           },
           [&](session::call& call) {
             const protocol::action_kind callback = call.kind;
@@ -249,7 +249,8 @@ session_driver::callback_result session_driver::run_callback(session::call call,
 }
 
 void session_driver::on_callback_done(const callback_result& result) {
-  events_.on_callback_ended(result.duration, result.error, result.is_lease_gone);
+  const session::session::failure thrown{result.error.value_or(""), result.is_lease_gone, true};
+  events_.on_callback_ended(result.duration, result.error, session_.is_fatal(thrown));
   if (result.keeps_batch && options_.mode == checkpoint_mode::automatic &&
       !std::exchange(has_warned_of_kept_batch_, true)) {
     log(log_level::warning,
@@ -259,7 +260,7 @@ void session_driver::on_callback_done(const callback_result& result) {
   }
   feed([&](auto& out) {
     if (result.error) {
-      session_.on_threw({*result.error, result.is_lease_gone, true}, host_.now(), out);
+      session_.on_threw(thrown, host_.now(), out);
     } else {
       session_.on_callback_returned(host_.now(), out);
     }

@@ -37,7 +37,7 @@ class checkpoints {
   /// What may be sent.
   enum class urgency {
     waiters,   ///< what a waiting call asks for
-    handlers,  ///< and what has a handler, but not at the last record
+    handlers,  ///< the same, and requests with a handler for less than the last record
     paced,     ///< all that is pending, if a waiting call asks or the interval has passed
     all,       ///< all that is pending
   };

@@ -21,6 +21,7 @@ closing_step close_shutdown::next(checkpoints& checkpoints, time_point now, outp
   if (checkpoints.has_unanswered()) return closing_step::wait;
   const bool backoff_is_too_long = checkpoints.not_before() > last_retry_;
   if (!has_tried_ && backoff_is_too_long) {
+    // Each shutdown tries once: as if the backoff had passed.
     checkpoints.send(std::max(now, checkpoints.not_before()), checkpoints::urgency::all, out);
   } else if (!has_tried_ || now <= last_retry_) {
     checkpoints.send(now, checkpoints::urgency::all, out);

@@ -46,18 +46,18 @@ class close_shutdown {
 /// shardEnded: the end of the shard is persisted once all records are complete (P50, P64).
 class close_shard_end {
  public:
-  explicit close_shard_end(int most_attempts) : most_attempts_(most_attempts) {}
+  explicit close_shard_end(int max_attempts) : max_attempts_(max_attempts) {}
   closing_step next(checkpoints& checkpoints, time_point now, outputs& out);
   /// The checkpoint of the end has failed.
   void count_failure() noexcept { ++attempts_; }
-  [[nodiscard]] bool may_try_again() const noexcept { return attempts_ < most_attempts_; }
+  [[nodiscard]] bool may_try_again() const noexcept { return attempts_ < max_attempts_; }
   void report_failure(outputs& out) const;
   /// Records are not complete, in checkpoint_mode::manual.
   [[nodiscard]] bool awaits_completion() const noexcept { return awaits_completion_; }
   void report_incomplete(const checkpoints& checkpoints, outputs& out) const;
 
  private:
-  int most_attempts_;
+  int max_attempts_;
   int attempts_ = 0;
   bool awaits_completion_ = false;
 };

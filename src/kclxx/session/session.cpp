@@ -140,7 +140,7 @@ void session::on_answer(const protocol::checkpoint_answer& answer, time_point no
 
 void session::on_shard_end_answer(const std::optional<std::string>& error, time_point now,
                                   outputs& out) {
-  if (error) shard_end()->count_failure();
+  if (error) std::get<close_shard_end>(current_->close).count_failure();
   const bool was_last_attempt = error && !shard_end()->may_try_again();
   const auto outcome =
       apply_answer(error, was_last_attempt ? std::optional(no_retry) : std::nullopt, now, out);
@@ -167,7 +167,7 @@ std::optional<time_point> session::last_retry() const {
 void session::on_no_answer(time_point now, outputs& out) {
   if (!checkpoints_.has_unanswered()) return;
   const bool was_end = is_shard_end_unanswered();
-  if (was_end) shard_end()->count_failure();
+  if (was_end) std::get<close_shard_end>(current_->close).count_failure();
   checkpoints_.not_answered(errc::not_answered, out);
   checkpoints_.drop_pending();
   settle(checkpoints::outcome::refused, was_end, now, out);
@@ -187,10 +187,6 @@ void session::settle(checkpoints::outcome last, bool has_end_failed, time_point 
 /// Of an action that is being closed, and whose callback has returned.
 const close_shard_end* session::shard_end() const noexcept {
   return phase_ == phase::closing ? std::get_if<close_shard_end>(&current_->close) : nullptr;
-}
-
-close_shard_end* session::shard_end() noexcept {
-  return const_cast<close_shard_end*>(std::as_const(*this).shard_end());
 }
 
 /// Precondition: something is unanswered.
@@ -329,14 +325,16 @@ void session::close(time_point now, outputs& out) {
 
 // User code that threw.
 
-void session::on_threw(const failure& thrown, time_point now, outputs& out) {
-  if (phase_ == phase::left) return;
-  // Once the lease is gone an exception has no further meaning, such as that of a wait which the
-  // stop has ended. But lease_lost begins after that.
+bool session::is_fatal(const failure& thrown) const noexcept {
   const bool is_of_lease_lost =
       thrown.is_in_callback && current_ && current_->kind == action_kind::lease_lost;
-  const bool had_lease = checkpoints_.lease() == lease_state::held;
-  if (thrown.is_lease_gone || (!had_lease && !is_of_lease_lost)) {
+  const bool has_lease = checkpoints_.lease() == lease_state::held;
+  return !thrown.is_lease_gone && (has_lease || is_of_lease_lost);
+}
+
+void session::on_threw(const failure& thrown, time_point now, outputs& out) {
+  if (phase_ == phase::left) return;
+  if (!is_fatal(thrown)) {
     give_up(thrown, now, out);
     if (thrown.is_in_callback) {
       on_callback_returned(now, out);

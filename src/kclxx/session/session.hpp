@@ -63,6 +63,9 @@ class session {
     bool is_in_callback = false;  // else between two callbacks, or on another thread
   };
   void on_threw(const failure& thrown, time_point now, outputs& out);
+  /// Whether the session ends because of it. Once the lease is gone an exception has no further
+  /// meaning, such as that of a wait which the stop has ended. But lease_lost begins after that.
+  [[nodiscard]] bool is_fatal(const failure& thrown) const noexcept;
   /// The process cannot continue, for instance for want of memory.
   void on_failure(exit_status status, const std::string& why, outputs& out);
   /// No output follows any more, not even for those who wait.
@@ -113,7 +116,7 @@ class session {
     leaving,   // a callback still runs, but only its end is waited for
     left,
   };
-  /// Of the phases calling and closing, and of failing within them.
+  /// The action that is open: in calling, closing and failing.
   struct open_action {
     action_kind kind;
     std::string name;
@@ -127,7 +130,6 @@ class session {
   [[nodiscard]] bool allows_checkpoints() const noexcept;
   [[nodiscard]] bool takes_requests() const noexcept;
   [[nodiscard]] const close_shard_end* shard_end() const noexcept;
-  [[nodiscard]] close_shard_end* shard_end() noexcept;
   [[nodiscard]] bool is_shard_end_unanswered() const noexcept;
 
   void open(protocol::message message, record_batch batch, time_point now, outputs& out);
