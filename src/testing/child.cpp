@@ -96,12 +96,10 @@ void child::write_log(log_level level, std::string text,
   });
 }
 
-void child::run_handler(checkpoint_handler handler, std::error_code result) {
-  // std::function must be copyable.
-  auto shared = std::make_shared<checkpoint_handler>(std::move(handler));
-  threads_->post([this, shared, result] {
+void child::run_handler(std::shared_ptr<checkpoint_handler> handler, std::error_code result) {
+  threads_->post([this, handler = std::move(handler), result] {
     try {
-      (*shared)(result);
+      (*handler)(result);
     } catch (const detail::process_ended&) {
       throw;
     } catch (...) {

@@ -149,7 +149,7 @@ class child final : public detail::shard_service,
   void write_log(log_level level, std::string text,
                  const std::optional<sequence_position>& position) override;
   void request_stop() override;
-  void run_handler(checkpoint_handler handler, std::error_code result) override;
+  void run_handler(std::shared_ptr<checkpoint_handler> handler, std::error_code result) override;
 
   [[nodiscard]] std::optional<time_point> next_library_timer() const;
   void read(const std::string& line);

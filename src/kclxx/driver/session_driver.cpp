@@ -150,7 +150,7 @@ void session_driver::log(log_level level, std::string text,
 void session_driver::notify(session::waiter_id waiter, std::error_code result) {
   auto found = handlers_.extract(waiter);
   if (found.empty()) return host_.wake(waiter, result);
-  host_.run_handler(std::move(found.mapped()), result);
+  run_handler(std::move(found.mapped()), result);
 }
 
 void session_driver::on_line(line_decoder::outcome line) {
@@ -223,7 +223,7 @@ void session_driver::end_at_once(exit_status status) noexcept {
   }
   while (!handlers_.empty()) {
     auto first = handlers_.extract(handlers_.begin());
-    attempt([&] { host_.run_handler(std::move(first.mapped()), errc::daemon_gone); });
+    attempt([&] { run_handler(std::move(first.mapped()), errc::daemon_gone); });
   }
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -53,7 +54,7 @@ class host {
   virtual void write_log(log_level level, std::string text,
                          const std::optional<sequence_position>& position) = 0;
   virtual void request_stop() = 0;
-  virtual void run_handler(checkpoint_handler handler, std::error_code result) = 0;
+  virtual void run_handler(std::shared_ptr<checkpoint_handler> handler, std::error_code result) = 0;
 };
 
 /// What user code has thrown, as a message; `whose` is "a timer", for instance. It calls what(),
@@ -156,6 +157,10 @@ class session_driver {
   void log(log_level level, std::string text,
            const std::optional<sequence_position>& position = std::nullopt);
   void notify(session::waiter_id waiter, std::error_code result);
+  /// Shared, since a std::function, in which a host keeps it, must be copyable.
+  void run_handler(checkpoint_handler handler, std::error_code result) {
+    host_.run_handler(std::make_shared<checkpoint_handler>(std::move(handler)), result);
+  }
 
   run_options options_;
   host& host_;

@@ -484,13 +484,12 @@ void shard_dialogue::request_stop() {
   if (has_odd_jobs()) wake_callbacks_thread();
 }
 
-void shard_dialogue::run_handler(checkpoint_handler handler, std::error_code result) {
-  // std::function must be copyable.
-  auto shared = std::make_shared<checkpoint_handler>(std::move(handler));
-  tasks_.run([this, self = weak_from_this(), shared, result] {
+void shard_dialogue::run_handler(std::shared_ptr<checkpoint_handler> handler,
+                                 std::error_code result) {
+  tasks_.run([this, self = weak_from_this(), handler = std::move(handler), result] {
     std::exception_ptr thrown;
     try {
-      (*shared)(result);
+      (*handler)(result);
     } catch (...) {
       thrown = std::current_exception();
     }

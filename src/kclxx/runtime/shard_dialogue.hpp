@@ -199,7 +199,7 @@ class shard_dialogue final : public detail::shard_service,
   void write_log(log_level level, std::string text,
                  const std::optional<sequence_position>& position) override;
   void request_stop() override;
-  void run_handler(checkpoint_handler handler, std::error_code result) override;
+  void run_handler(std::shared_ptr<checkpoint_handler> handler, std::error_code result) override;
   // and
   void let_loop_read();
   void watch();

@@ -171,8 +171,8 @@ class driven_child : private driver::host {
     log_lines.push_back(std::move(text));
   }
   void request_stop() override { is_stopped = true; }
-  void run_handler(checkpoint_handler handler, std::error_code result) override {
-    handlers.emplace_back(std::move(handler), result);
+  void run_handler(std::shared_ptr<checkpoint_handler> handler, std::error_code result) override {
+    handlers.emplace_back(std::move(*handler), result);
   }
 
   driver::line_decoder decoder_;
