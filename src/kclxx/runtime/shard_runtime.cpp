@@ -73,7 +73,7 @@ void shard_runtime::end_loop(std::thread& thread) {
   lock.unlock();
   if (has_ended) {
     thread.join();
-    // A callback that is stuck keeps the dialogue longer than the input is open.
+    // Now: a stuck callback keeps the dialogue alive after the caller has closed the input.
     dialogue_->leave_loop();
   } else {
     thread.detach();
@@ -106,6 +106,7 @@ void shard_runtime::run_loop() {
   // There is no event loop any more: this thread keeps the end's time.
   std::unique_lock lock(mutex_);
   has_loop_ended_ = true;
+  changed_.notify_all();
   const auto end = clock::now() + std::max(dialogue_->grace_time(), least_grace);
   if (changed_.wait_until(lock, end, [this] { return life_ == life::finished; })) return;
   lock.unlock();
