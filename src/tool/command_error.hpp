@@ -10,7 +10,7 @@ namespace kclxx::tool {
 /// The exit statuses of the tool: docs/messages.md has the cause and the remedy of each.
 enum class exit_status : int {
   ok = 0,
-  breach = 1,
+  finding = 1,
   usage = 2,
   child_failed = 3,
   bad_transcript = 4,

@@ -126,11 +126,11 @@ exit_status run_check(const check_options& options, const names& command) {
     check::write_junit(junit->stream(), boost::join(command, " "), all);
     junit->commit();
   }
-  if (check::count(all, check::result::verdict::failed) > 0) return exit_status::breach;
+  if (check::count(all, check::result::verdict::failed) > 0) return exit_status::finding;
   if (check::count(all, check::result::verdict::passed) > 0) return exit_status::ok;
   std::cerr << "kclxx check: no result: every rule was skipped (the first: "
             << all.front().result.seen << ")" << '\n';
-  return exit_status::breach;
+  return exit_status::finding;
 }
 
 void print_list(const std::vector<check::rule>& rules) {

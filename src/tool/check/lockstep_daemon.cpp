@@ -108,8 +108,8 @@ void lockstep_daemon::call(const action& action, std::string_view circumstances)
   if (reaction.is_answered) return;
   const bool is_silent = !reaction.is_gone && !reaction.is_wrong;
   if (is_silent && action.kind == action_kind::initialize) throw no_response(reaction.seen);
-  throw violation(circumstances.empty() ? reaction.seen
-                                        : std::string(circumstances) + ": " + reaction.seen);
+  throw breach(circumstances.empty() ? reaction.seen
+                                     : std::string(circumstances) + ": " + reaction.seen);
 }
 
 void lockstep_daemon::prepare(const action& action) {

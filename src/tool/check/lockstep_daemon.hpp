@@ -66,7 +66,7 @@ class lockstep_daemon {
     return check::initialize_at(shard_id_, sequence_number, sub_sequence_number);
   }
 
-  /// Sends it, and waits for its status: what the rule is about. Errors: violation, when that does
+  /// Sends it, and waits for its status: what the rule is about. Errors: breach, when that does
   /// not come; it begins with the circumstances.
   void call(const action& action, std::string_view circumstances = {});
   /// The same for what only leads there, and has a rule of its own. Errors: not_applicable.

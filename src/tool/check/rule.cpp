@@ -88,8 +88,8 @@ std::string rule_context::error_text() { return daemon_ ? daemon_->peer().error_
 
 void expect_persisted(const lockstep_daemon& daemon, const sequence_position& last) {
   if (daemon.row.checkpoint() == last) return;
-  throw violation(to_string(last) + " was delivered; " + to_string(daemon.row.checkpoint()) +
-                  " is persisted when shutdownRequested is answered");
+  throw breach(to_string(last) + " was delivered; " + to_string(daemon.row.checkpoint()) +
+               " is persisted when shutdownRequested is answered");
 }
 
 const std::vector<rule>& all_rules() {
@@ -110,7 +110,7 @@ result run_rule(const rule& rule, const child_starter& starter, const settings& 
   check::result outcome;
   try {
     rule.script(context);
-  } catch (const violation& seen) {
+  } catch (const breach& seen) {
     outcome.is = check::result::verdict::failed;
     outcome.seen = seen.what();
     outcome.error_text = context.error_text();

@@ -17,15 +17,15 @@
 namespace kclxx::check {
 
 /// The child does not do what the rule expects; what() is what was seen.
-class violation : public std::runtime_error {
+class breach : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
 /// It does not even answer initialize in time: each rule would come to the same end.
-class no_response : public violation {
+class no_response : public breach {
  public:
-  using violation::violation;
+  using breach::breach;
 };
 
 /// The child is right under the daemon, and could still do better; what() is how.
@@ -105,7 +105,7 @@ class rule_context {
   std::unique_ptr<lockstep_daemon> daemon_;
 };
 
-/// Errors: violation, unless this is persisted when shutdownRequested is answered.
+/// Errors: breach, unless this is persisted when shutdownRequested is answered.
 void expect_persisted(const lockstep_daemon& daemon, const sequence_position& last);
 
 /// One rule of docs/protocol.md.
@@ -113,8 +113,8 @@ struct rule {
   std::string_view name;      ///< what --only takes
   std::string_view expected;  ///< one sentence
   std::string_view cites;     ///< rules of docs/protocol.md: "P31" or "P41, P45"
-  std::string_view why;       ///< what comes of a violation under the real daemon
-  /// Returns when the child keeps the rule. Errors: violation, hint, not_applicable.
+  std::string_view why;       ///< what comes of a breach under the real daemon
+  /// Returns when the child keeps the rule. Errors: breach, hint, not_applicable.
   void (*script)(rule_context&);
 };
 

@@ -86,7 +86,7 @@ void many_batches(rule_context& context) {
   for (std::uint64_t i = 0; i < count; ++i) {
     const auto reaction = daemon.attempt(context.records(101 + i, 1));
     if (!reaction.is_answered) {
-      throw violation(reaction.seen + "; " + std::to_string(i) + " batches were answered before");
+      throw breach(reaction.seen + "; " + std::to_string(i) + " batches were answered before");
     }
   }
 }
@@ -149,13 +149,13 @@ void hand_over(rule_context& context) {
   next.call(context.records(107, 3));
   former.call(lease_lost());
   const auto end = former.leave();
-  if (!end) throw violation(to_string(end, former.limit()));
+  if (!end) throw breach(to_string(end, former.limit()));
   shut_down_at(next, sequence_position("109"));
 }
 
 void unknown(rule_context& context) {
   const auto reaction = context.start_initialized().attempt(unknown_action());
-  if (!reaction.is_answered && !reaction.is_gone) throw violation(reaction.seen);
+  if (!reaction.is_answered && !reaction.is_gone) throw breach(reaction.seen);
 }
 
 void unknown_goes_on(rule_context& context) {

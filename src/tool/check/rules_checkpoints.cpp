@@ -12,7 +12,7 @@ using protocol::action_kind;
 
 void none_during(const lockstep_daemon& daemon, action_kind kind) {
   for (const checkpoint_seen& checkpoint : daemon.checkpoints) {
-    if (checkpoint.during == kind) throw violation(to_string(checkpoint));
+    if (checkpoint.during == kind) throw breach(to_string(checkpoint));
   }
 }
 
@@ -62,18 +62,18 @@ delivered many_positions(rule_context& context) {
 
 void expect_last(const lockstep_daemon& daemon, const sequence_position& last) {
   if (daemon.row.checkpoint() == last) return;
-  throw violation("at the end " + to_string(daemon.row.checkpoint()) + " is persisted; " +
-                  to_string(last) + " was delivered");
+  throw breach("at the end " + to_string(daemon.row.checkpoint()) + " is persisted; " +
+               to_string(last) + " was delivered");
 }
 
 void not_beyond(rule_context& context) {
   const lockstep_daemon& daemon = many_positions(context).to;
   for (const checkpoint_seen& checkpoint : daemon.checkpoints) {
     const auto position = position_of(checkpoint);
-    if (!position) throw violation(to_string(checkpoint) + ", which is no position");
+    if (!position) throw breach(to_string(checkpoint) + ", which is no position");
     if (*position > checkpoint.largest) {
-      throw violation(to_string(checkpoint) + ", when " + to_string(checkpoint.largest) +
-                      " was the largest delivered");
+      throw breach(to_string(checkpoint) + ", when " + to_string(checkpoint.largest) +
+                   " was the largest delivered");
     }
   }
 }
@@ -83,8 +83,8 @@ void rises(rule_context& context) {
   for (const checkpoint_seen& checkpoint : daemon.checkpoints) {
     const auto position = position_of(checkpoint);
     if (position && *position < checkpoint.last) {
-      throw violation(to_string(checkpoint) + ", when " + to_string(checkpoint.last) +
-                      " was persisted");
+      throw breach(to_string(checkpoint) + ", when " + to_string(checkpoint.last) +
+                   " was persisted");
     }
   }
   if (is_through) expect_last(daemon, sequence_position(last_delivered));
@@ -95,7 +95,7 @@ void sub_sequence(rule_context& context) {
   for (const checkpoint_seen& checkpoint : daemon.checkpoints) {
     const auto& number = checkpoint.asked.sequence_number;
     if ((number == "201" || number == "203") && !checkpoint.asked.sub_sequence_number) {
-      throw violation(to_string(checkpoint) + "; " + *number + " has several user records");
+      throw breach(to_string(checkpoint) + "; " + *number + " has several user records");
     }
   }
   if (is_through) expect_last(daemon, sequence_position(last_delivered));
@@ -114,7 +114,7 @@ void call_all(lockstep_daemon& daemon, const std::vector<action>& actions) {
   for (const action& action : actions) {
     const auto reaction = daemon.attempt(action);
     if (reaction.is_answered) continue;
-    if (daemon.has_failed()) throw violation(reaction.seen);
+    if (daemon.has_failed()) throw breach(reaction.seen);
     throw not_applicable(reaction.seen);
   }
 }
@@ -129,8 +129,8 @@ void comes_again_after(rule_context& context, const std::string& error) {
   }
   const checkpoint_seen& failed = expect_failed(daemon, error);
   if (daemon.row.checkpoint() < position_of(failed)) {
-    throw violation(to_string(failed) + " failed with " + error + " and did not come again; " +
-                    to_string(daemon.row.checkpoint()) + " is persisted");
+    throw breach(to_string(failed) + " failed with " + error + " and did not come again; " +
+                 to_string(daemon.row.checkpoint()) + " is persisted");
   }
 }
 
@@ -144,7 +144,7 @@ void unknown_error(rule_context& context) {
   daemon.fail_writes("TomorrowsException");
   auto reaction = daemon.attempt(context.records(101, 3));
   if (reaction.is_answered) reaction = daemon.attempt(shutdown_requested());
-  if (!reaction.is_answered && !reaction.is_gone) throw violation(reaction.seen);
+  if (!reaction.is_answered && !reaction.is_gone) throw breach(reaction.seen);
   expect_failed(daemon, "TomorrowsException");
 }
 
@@ -170,8 +170,8 @@ void none_after_lease_is_gone(rule_context& context) {
   }
   expect_failed(daemon, "ShutdownException");
   if (daemon.checkpoints.size() > in_time) {
-    throw violation("in an action after a ShutdownException came " +
-                    to_string(daemon.checkpoints[in_time]));
+    throw breach("in an action after a ShutdownException came " +
+                 to_string(daemon.checkpoints[in_time]));
   }
   if (!is_through) throw not_applicable("it leaves on a ShutdownException; see lease-is-gone");
 }
@@ -207,25 +207,25 @@ shutdown shut_down_with_failures(rule_context& context, const std::string& error
 
 void throttled_at_shutdown(rule_context& context) {
   const auto [daemon, reaction] = shut_down_with_failures(context, "ThrottlingException", 1);
-  if (!reaction.is_answered) throw violation(reaction.seen);
+  if (!reaction.is_answered) throw breach(reaction.seen);
   if (daemon.row.checkpoint() != sequence_position("106")) {
-    throw violation("106/0 was delivered; its checkpoint in shutdownRequested was throttled, and " +
-                    to_string(daemon.row.checkpoint()) + " is persisted when that is answered");
+    throw breach("106/0 was delivered; its checkpoint in shutdownRequested was throttled, and " +
+                 to_string(daemon.row.checkpoint()) + " is persisted when that is answered");
   }
 }
 
 void gives_up_at_shutdown(rule_context& context) {
   const auto [daemon, reaction] = shut_down_with_failures(context, "ThrottlingException");
   if (reaction.is_answered) return;
-  throw violation(reaction.seen + "; checkpoints that were throttled in it: " +
-                  std::to_string(daemon.checkpoints.size()));
+  throw breach(reaction.seen + "; checkpoints that were throttled in it: " +
+               std::to_string(daemon.checkpoints.size()));
 }
 
 void fails_at_shutdown(rule_context& context) {
   for (const char* error : {"ShutdownException", "InvalidStateException"}) {
     const auto [daemon, reaction] = shut_down_with_failures(context, error);
     if (reaction.is_answered) continue;
-    throw violation(reaction.seen + "; a checkpoint failed with " + error);
+    throw breach(reaction.seen + "; a checkpoint failed with " + error);
   }
 }
 
@@ -241,8 +241,8 @@ void in_an_aggregate(rule_context& context) {
     throw not_applicable("it asked for no checkpoint");
   for (const checkpoint_seen& checkpoint : daemon.checkpoints) {
     if (checkpoint.error) {
-      throw violation(to_string(checkpoint) + " failed with " + *checkpoint.error +
-                      "; 201/1 was persisted, 201/2 to 201/4 were delivered");
+      throw breach(to_string(checkpoint) + " failed with " + *checkpoint.error +
+                   "; 201/1 was persisted, 201/2 to 201/4 were delivered");
     }
   }
   if (is_through) expect_last(daemon, sequence_position("201", 4));
@@ -258,8 +258,8 @@ void after_a_named_start(rule_context& context) {
     if (sequence_position(position) == sequence_position("TRIM_HORIZON")) {
       throw not_applicable("it does not persist all after TRIM_HORIZON, either");
     }
-    throw violation("after a start at " + std::string(position) + " 106/0 was delivered; " +
-                    to_string(daemon.row.checkpoint()) + " is persisted");
+    throw breach("after a start at " + std::string(position) + " 106/0 was delivered; " +
+                 to_string(daemon.row.checkpoint()) + " is persisted");
   }
 }
 

@@ -28,7 +28,7 @@ void short_lives(rule_context& context, Look look) {
 
 void lines_complete(rule_context& context) {
   short_lives(context, [](const lockstep_daemon&, const reaction& last) {
-    if (!last.unfinished.empty()) throw violation(last.seen);
+    if (!last.unfinished.empty()) throw breach(last.seen);
   });
 }
 
@@ -44,7 +44,7 @@ void newline_before(rule_context& context) {
 void no_noise(rule_context& context, bool is_message) {
   short_lives(context, [&](const lockstep_daemon& daemon, const reaction&) {
     for (const noise_seen& noise : daemon.noise) {
-      if (noise.is_message == is_message) throw violation(in_quotes(noise.line) + ": " + noise.why);
+      if (noise.is_message == is_message) throw breach(in_quotes(noise.line) + ": " + noise.why);
     }
   });
 }
@@ -55,9 +55,9 @@ void exact_fields(rule_context& context) { no_noise(context, true); }
 
 void one_status(rule_context& context) {
   short_lives(context, [](const lockstep_daemon& daemon, const reaction& last) {
-    if (last.is_wrong) throw violation(last.seen);
+    if (last.is_wrong) throw breach(last.seen);
     if (last.is_answered && !daemon.late.empty()) {
-      throw violation("after the last action's status: " + in_quotes(daemon.late.front()));
+      throw breach("after the last action's status: " + in_quotes(daemon.late.front()));
     }
   });
 }
@@ -67,7 +67,7 @@ void null_line(rule_context& context) {
     for (const noise_seen& noise : daemon.noise) {
       const auto message = daemon_model::parse_child_message(noise.line);
       if (std::holds_alternative<daemon_model::null_message>(message)) {
-        throw violation("a line that is " + in_quotes(noise.line));
+        throw breach("a line that is " + in_quotes(noise.line));
       }
     }
   });
@@ -79,7 +79,7 @@ void line_in_pieces(rule_context& context) {
   const std::size_t half = whole.line.size() / 2;
   daemon.peer().send(whole.line.substr(0, half));
   const auto lines = daemon.drain(context.settings().quiet);
-  if (!lines.empty()) throw violation("half a line was answered: " + in_quotes(lines.front()));
+  if (!lines.empty()) throw breach("half a line was answered: " + in_quotes(lines.front()));
   action rest = whole;
   rest.line = whole.line.substr(half);
   daemon.call(rest);
@@ -119,7 +119,7 @@ void with_other_answers(rule_context& context, Change change) {
     const auto reaction = daemon.attempt(last, daemon.limit() + 3 * context.settings().lateness);
     if (daemon.checkpoints.empty()) continue;
     is_judged = true;
-    if (!reaction.is_answered) throw violation(reaction.seen);
+    if (!reaction.is_answered) throw breach(reaction.seen);
   }
   if (!is_judged) throw not_applicable("it asked for no checkpoint");
 }
@@ -167,8 +167,8 @@ void nothing_between(rule_context& context) {
   const auto expect_silence = [&](std::chrono::milliseconds time) {
     const auto lines = daemon.drain(time);
     if (lines.empty()) return;
-    throw violation("after the status for processRecords, with no action open: " +
-                    in_quotes(lines.front()));
+    throw breach("after the status for processRecords, with no action open: " +
+                 in_quotes(lines.front()));
   };
   daemon.prepare(context.records(101, 3));
   expect_silence(context.settings().quiet);

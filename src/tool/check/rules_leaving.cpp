@@ -11,7 +11,7 @@ namespace {
 
 void must_end(lockstep_daemon& daemon, const std::string& circumstances) {
   const auto end = daemon.leave();
-  if (!end) throw violation(circumstances + ": " + to_string(end, daemon.limit()));
+  if (!end) throw breach(circumstances + ": " + to_string(end, daemon.limit()));
 }
 
 void while_idle(rule_context& context) {
@@ -36,7 +36,7 @@ void with_success(rule_context& context) {
     is_judged = true;
     const auto end = daemon.leave();
     if (!end || !end->is_success()) {
-      throw violation("after " + last.name + ": " + to_string(end, daemon.limit()));
+      throw breach("after " + last.name + ": " + to_string(end, daemon.limit()));
     }
   }
   if (!is_judged) throw not_applicable("it answers nothing but initialize");
@@ -51,7 +51,7 @@ void in_an_action(rule_context& context) {
   daemon.peer().send(line.substr(0, line.size() / 2));
   must_end(daemon, "in the middle of a line");
   if (daemon.late.empty()) return;
-  throw violation("half a line was answered: " + in_quotes(daemon.late.front()));
+  throw breach("half a line was answered: " + in_quotes(daemon.late.front()));
 }
 
 void while_it_waits(rule_context& context) {
@@ -64,7 +64,7 @@ void while_it_waits(rule_context& context) {
     const bool is_late = left.count() <= 0;  // it may print without end
     const read_result line =
         is_late ? read_result{read_result::kind::timed_out} : daemon.peer().next_line(left);
-    if (line.what != read_result::kind::line) throw violation("neither a checkpoint nor a status");
+    if (line.what != read_result::kind::line) throw breach("neither a checkpoint nor a status");
     const auto message = daemon_model::parse_child_message(line.text);
     if (std::holds_alternative<daemon_model::child_checkpoint>(message)) break;
     if (std::holds_alternative<daemon_model::child_status>(message)) {
@@ -87,7 +87,7 @@ void while_it_retries(rule_context& context) {
   };
   const auto reaction = daemon.attempt(shard_ended());
   if (daemon.checkpoints.empty()) throw not_applicable("it asked for no checkpoint in shardEnded");
-  if (!reaction.is_gone && !reaction.is_answered) throw violation(reaction.seen);
+  if (!reaction.is_gone && !reaction.is_answered) throw breach(reaction.seen);
   must_end(daemon, "after a checkpoint was throttled");
 }
 
@@ -96,7 +96,7 @@ void daemon_dies(rule_context& context) {
   daemon.send(context.records(101, 3));
   daemon.peer().abandon();
   const auto end = daemon.peer().wait_end(daemon.limit());
-  if (!end) throw violation(to_string(end, daemon.limit()));
+  if (!end) throw breach(to_string(end, daemon.limit()));
 }
 
 void malformed(rule_context& context) {
@@ -104,15 +104,15 @@ void malformed(rule_context& context) {
   action broken = context.records(101, 3);
   broken.line.resize(broken.line.size() / 2);
   const auto reaction = daemon.attempt(broken);
-  if (reaction.is_answered) throw violation("half a batch was answered with success");
-  if (!reaction.is_gone) throw violation(reaction.seen);
+  if (reaction.is_answered) throw breach("half a batch was answered with success");
+  if (!reaction.is_gone) throw breach(reaction.seen);
   const auto end = daemon.leave();
-  if (!end || end->is_success()) throw violation(reaction.seen);
+  if (!end || end->is_success()) throw breach(reaction.seen);
 }
 
 void expect_answered(const reaction& reaction, const std::string& signal, const char* moment) {
   if (!reaction.is_answered) {
-    throw violation(signal + " " + moment + ": " + reaction.seen);
+    throw breach(signal + " " + moment + ": " + reaction.seen);
   }
 }
 
@@ -149,7 +149,7 @@ void terminate_then_shutdown(rule_context& context) {
   if (!reaction.is_answered) {
     const auto end = daemon.leave();
     if (end && end->signal != 0) throw not_applicable("the signal ended it; see signals");
-    throw violation(reaction.seen);
+    throw breach(reaction.seen);
   }
   if (daemon.checkpoints.empty()) throw not_applicable("it asked for no checkpoint");
   expect_persisted(daemon, sequence_position("106"));

@@ -27,7 +27,7 @@ action poisoned_batch(const rule_context& context) {
 
 void no_status(rule_context& context) {
   if (before_poison(context).attempt(poisoned_batch(context)).is_answered) {
-    throw violation(
+    throw breach(
         "the batch with the record at which the processor throws was answered with "
         "success");
   }
@@ -37,11 +37,11 @@ void leaves(rule_context& context) {
   lockstep_daemon& daemon = before_poison(context);
   const auto reaction = daemon.attempt(poisoned_batch(context));
   if (reaction.is_answered) {
-    throw violation("it answered the batch with success and stayed");
+    throw breach("it answered the batch with success and stayed");
   }
-  if (!reaction.is_gone) throw violation(reaction.seen);
+  if (!reaction.is_gone) throw breach(reaction.seen);
   const auto end = daemon.leave();
-  if (!end || end->is_success()) throw violation(reaction.seen);
+  if (!end || end->is_success()) throw breach(reaction.seen);
 }
 
 void no_checkpoint(rule_context& context) {
@@ -51,8 +51,8 @@ void no_checkpoint(rule_context& context) {
   if (reaction.is_answered) daemon.attempt(shutdown_requested());
   const sequence_position poison(std::to_string(poison_number));
   if (daemon.row.checkpoint().is_number() && daemon.row.checkpoint() >= poison) {
-    throw violation("the processor threw at " + to_string(poison) + "; " +
-                    to_string(daemon.row.checkpoint()) + " is persisted");
+    throw breach("the processor threw at " + to_string(poison) + "; " +
+                 to_string(daemon.row.checkpoint()) + " is persisted");
   }
 }
 
@@ -61,8 +61,8 @@ void earlier_work(rule_context& context) {
   daemon.attempt(poisoned_batch(context));
   if (daemon.checkpoints.empty()) throw not_applicable("it asked for no checkpoint");
   if (daemon.row.checkpoint() < sequence_position("103")) {
-    throw violation("the batch up to 103/0 was complete; " + to_string(daemon.row.checkpoint()) +
-                    " is persisted");
+    throw breach("the batch up to 103/0 was complete; " + to_string(daemon.row.checkpoint()) +
+                 " is persisted");
   }
 }
 

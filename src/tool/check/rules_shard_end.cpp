@@ -22,16 +22,16 @@ void expect_end(const lockstep_daemon& daemon) {
     return checkpoint.during == protocol::action_kind::shard_ended;
   };
   const auto asked = std::find_if(daemon.checkpoints.rbegin(), daemon.checkpoints.rend(), at_end);
-  if (asked == daemon.checkpoints.rend()) throw violation(text + "; no checkpoint was asked for");
+  if (asked == daemon.checkpoints.rend()) throw breach(text + "; no checkpoint was asked for");
   text += "; the last thing asked for was " + to_string(*asked);
-  throw violation(text + (asked->error ? ", which failed with " + *asked->error : ""));
+  throw breach(text + (asked->error ? ", which failed with " + *asked->error : ""));
 }
 
 /// Whether the end is answered at all has a rule of its own, unless a checkpoint failed in it.
 void end_shard(lockstep_daemon& daemon, const action& ending = shard_ended()) {
   const auto reaction = daemon.attempt(ending);
   if (reaction.is_answered) return;
-  if (daemon.has_failed()) throw violation(reaction.seen);
+  if (daemon.has_failed()) throw breach(reaction.seen);
   throw not_applicable(reaction.seen);
 }
 
@@ -90,9 +90,9 @@ void leaves_without_status(rule_context& context, std::initializer_list<const ch
     if (reaction.is_answered) expect_end(daemon);
     if (daemon.failed_with(error) == nullptr) throw not_applicable(reaction.seen);
     const std::string seen = reaction.seen + "; its checkpoints failed with " + error;
-    if (!reaction.is_gone) throw violation(seen);
+    if (!reaction.is_gone) throw breach(seen);
     const auto end = daemon.leave();
-    if (!end || end->is_success()) throw violation(seen);
+    if (!end || end->is_success()) throw breach(seen);
   }
 }
 

@@ -154,7 +154,7 @@ void long_sequence_number(rule_context& context) {
   daemon.attempt(shutdown_requested());
   for (const checkpoint_seen& checkpoint : daemon.checkpoints) {
     if (position_of(checkpoint) != batch.largest) {
-      throw violation(to_string(checkpoint) + ", where \"" + number + "\" was delivered");
+      throw breach(to_string(checkpoint) + ", where \"" + number + "\" was delivered");
     }
   }
 }

@@ -90,7 +90,7 @@ int list_diagnostics(const launch_options& options, bool is_strict) {
   std::cout << count_of(errors, "error") << ", " << count_of(found.size() - errors, "warning")
             << std::endl;
   const bool has_failed = errors > 0 || (is_strict && !found.empty());
-  return static_cast<int>(has_failed ? exit_status::breach : exit_status::ok);
+  return static_cast<int>(has_failed ? exit_status::finding : exit_status::ok);
 }
 
 /// The archive only saves time: without it the jars are as good.

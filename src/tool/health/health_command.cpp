@@ -183,7 +183,7 @@ exit_status run_health(const std::string& directory, const limits& limit) {
     if (one == verdict::alive) ++alive;
     if (one == verdict::ended) ++ended;
   }
-  if (alive + ended < files.size()) return exit_status::breach;
+  if (alive + ended < files.size()) return exit_status::finding;
   std::cout << directory << ": " << alive << (alive == 1 ? " shard gets" : " shards get") << " on";
   if (ended > 0) std::cout << "; " << ended << " left by processes that have ended";
   if (files.empty()) std::cout << ": it has no files of kclxx (KCLXX_METRICS_DIR)";

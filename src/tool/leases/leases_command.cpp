@@ -155,7 +155,7 @@ exit_status run_leases(const options& chosen) {
     const bool is_enough = chosen.table == "-" || all.observed >= needed;
     if (chosen.is_watching || is_enough) print(all, chosen);
     if (!std::cout || (is_enough && !chosen.is_watching)) {
-      return all.is_stuck() ? exit_status::breach : exit_status::ok;
+      return all.is_stuck() ? exit_status::finding : exit_status::ok;
     }
     std::this_thread::sleep_for(chosen.is_watching ? chosen.interval : needed - all.observed);
   }

@@ -30,7 +30,7 @@ exit_status status_of(const replayed_shard& shard) noexcept {
   const bool is_fine = shard.summary.breaches.count() == 0 &&
                        shard.summary.differences.count() == 0 &&
                        (!shard.parked || shard.parked->complete == shard.parked->records);
-  return is_fine ? exit_status::ok : exit_status::breach;
+  return is_fine ? exit_status::ok : exit_status::finding;
 }
 
 bool replay_result::had_fault() const noexcept {
@@ -40,7 +40,7 @@ bool replay_result::had_fault() const noexcept {
 
 exit_status replay_result::status() const noexcept {
   const bool is_fine = !effects || (effects->is_same() && effects->same > 0 && had_fault());
-  exit_status worst = is_fine ? exit_status::ok : exit_status::breach;
+  exit_status worst = is_fine ? exit_status::ok : exit_status::finding;
   for (const replayed_shard& shard : shards) worst = std::max(worst, status_of(shard));
   return worst;
 }

@@ -127,7 +127,7 @@ std::string_view verdict(exit_status status) {
   switch (status) {
     case exit_status::ok:
       return "ok";
-    case exit_status::breach:
+    case exit_status::finding:
       return "the child broke the protocol, differs from the recording or in its effects, left "
              "records incomplete, met no fault, or left nothing to compare";
     case exit_status::child_failed:

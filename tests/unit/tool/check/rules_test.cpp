@@ -278,7 +278,7 @@ TEST_CASE("a refused checkpoint of a batch that comes twice is a hint when nothi
   CHECK(run_rule("batch-twice", each(false)).is == verdict::failed);
 }
 
-TEST_CASE("success at the shard's end after a failed checkpoint is a violation", "[check]") {
+TEST_CASE("success at the shard's end after a failed checkpoint is a breach", "[check]") {
   CHECK(run_rule("shard-end", obliging).is == verdict::passed);
   const auto judged = run_rule("shard-end-failed", obliging);
   CHECK(judged.is == verdict::failed);
