@@ -35,19 +35,19 @@ class script {
     std::size_t line_number = 0;
     std::optional<std::chrono::microseconds> at{};
     transcript::line_summary content{};
-    std::string_view read{};           // the transcript's line, until look_ahead()
+    std::string_view recorded{};       // the transcript's line; valid until look_ahead()
     std::optional<std::string> own{};  // another line in its place
     bool is_injected = false;          // by a fault: nothing was recorded of it
     bool is_last = false;              // the end of input comes next, whatever the transcript has
 
-    [[nodiscard]] std::string_view line() const noexcept { return own ? *own : read; }
+    [[nodiscard]] std::string_view line() const noexcept { return own ? *own : recorded; }
   };
 
-  /// `persisted`: of a successor, which does not get again what is up to there.
+  /// `persisted`: for a successor, which gets no record up to there.
   script(const options& options, fault_schedule& faults, transcript::reader& transcript,
          std::optional<sequence_position> persisted);
 
-  /// Reads on until it is known what was recorded of the action, and what comes next.
+  /// Reads the transcript up to its next action, past what was recorded of the one that is played.
   void look_ahead();
   /// The transcript's next action. Precondition: look_ahead().
   [[nodiscard]] const std::optional<action>& ahead() const noexcept { return ahead_; }
