@@ -2,6 +2,7 @@
 // See kclxx/kclxx.hpp for the default contract of errors, threads and blocking.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <functional>
@@ -82,7 +83,11 @@ class KCLXX_EXPORT shard_context {
     return fields_.service->sleep_until(deadline);
   }
   /// The same for a time from now.
-  bool sleep_for(clock::duration time) const { return sleep_until(now() + time); }
+  bool sleep_for(clock::duration time) const {
+    const auto began = now();
+    const auto longest = clock::time_point::max() - began;
+    return sleep_until(began + std::min(time, longest));
+  }
 
   /// `after` calls the function once, when `delay` has passed; `every` calls it in each `period`.
   /// Both call it on the callbacks' thread, between callbacks, on an idle shard too. Periods that
