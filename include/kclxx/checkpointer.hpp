@@ -51,7 +51,7 @@ class checkpoint_target {
 /// 2. With checkpoint_mode::manual, call `async_checkpoint` (does not wait) or `checkpoint`
 ///    (waits) once records are processed. That makes them complete.
 ///
-/// A handle on a shard_service: copies are cheap and equivalent, and one may outlive the shard
+/// A handle: copies are cheap and equivalent, and one may outlive the shard
 /// (then every call fails with errc::daemon_gone). While the worker has the lease, a checkpoint of
 /// a position that is already persisted succeeds at once. checkpoint and checkpoint_until fail
 /// where they would wait without end: errc::not_allowed_here.
@@ -101,15 +101,11 @@ class KCLXX_EXPORT checkpointer {
   void async_checkpoint(const checkpoint_target& target = {},
                         checkpoint_handler handler = {}) const;
 
-  /// Precondition: `service` is not null.
+ private:
+  friend class shard_context;
+  friend struct detail::service_access;
   explicit checkpointer(std::shared_ptr<detail::shard_service> service) noexcept
       : service_(std::move(service)) {}
-  /// For the library's own headers: its type is in detail.
-  [[nodiscard]] const std::shared_ptr<detail::shard_service>& service() const noexcept {
-    return service_;
-  }
-
- private:
   std::shared_ptr<detail::shard_service> service_;
 };
 

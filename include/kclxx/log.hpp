@@ -15,7 +15,9 @@ namespace kclxx {
 enum class log_level {
   info,     ///< nothing needs to be done
   warning,  ///< something is not as it should be; the session continues
-  error,    ///< the session ends, a checkpoint failed for good, or a record is skipped or held up
+  /// The session ends, a checkpoint failed for good, a record is skipped or held up, or the worker
+  /// cannot be asked to stop.
+  error,
 };
 
 /// One message of the library.

@@ -6,7 +6,7 @@
 #include <memory>
 #include <prometheus/registry.h>
 
-#include <kclxx/metrics_recorder.hpp>
+#include <kclxx/detail/direct_observer.hpp>
 
 namespace kclxx {
 
@@ -23,11 +23,10 @@ class prometheus_observer final : public detail::direct_observer {
   /// Removes its series from the registry.
   ~prometheus_observer() override;
 
-  /// For the library.
-  /// Errors: none; what there is no memory for is left out.
+ private:
+  /// What there is no memory for is left out.
   void on_event(const observer::event_source& source, const observer::shard_event& event) override;
 
- private:
   class state;
   std::unique_ptr<state> state_;
 };

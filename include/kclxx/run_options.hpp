@@ -87,7 +87,7 @@ struct run_options {
   std::chrono::milliseconds grace_time{10000};
 
   /// Under kclxx-share one process serves all shards, and several threads call the factory. False:
-  /// kclxx-share executes the program for each shard, since shards would disturb each other.
+  /// kclxx-share executes the program for each shard. That is for shards that disturb each other.
   bool share_process = true;
 
   // Where messages go.

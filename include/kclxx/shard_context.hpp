@@ -31,7 +31,7 @@ class KCLXX_EXPORT shard_context {
   using clock = detail::shard_service::clock;
   using timer_id = detail::shard_service::timer_id;
 
-  /// What a context is made of; the runtime fills one in, and so can a test.
+  /// What a context tells of its shard.
   struct fields {
     std::string shard_id{};
     std::optional<sequence_position> start_position{};
@@ -39,19 +39,14 @@ class KCLXX_EXPORT shard_context {
     std::optional<std::string> stream_name{};
     std::optional<std::string> application_name{};
     std::optional<std::string> worker_id{};
-    /// Null: the machine's clock, no timers, and checkpoints that fail at once with
-    /// errc::daemon_gone (async_checkpoint then calls its handler before it returns).
-    std::shared_ptr<detail::shard_service> service{};
   };
 
-  /// For the runtime and for tests.
+  /// For a test, without a session: the machine's clock, no timers, and checkpoints that fail at once
+  /// with errc::daemon_gone (async_checkpoint then calls its handler before it returns).
   explicit shard_context(fields from);
   shard_context(const shard_context&) = delete;
   shard_context& operator=(const shard_context&) = delete;
   ~shard_context() = default;
-
-  /// A copy of what it is made of.
-  [[nodiscard]] fields to_fields() const { return fields_; }
 
   /// For instance "shardId-000000000003".
   [[nodiscard]] const std::string& shard_id() const noexcept { return fields_.shard_id; }
@@ -68,20 +63,16 @@ class KCLXX_EXPORT shard_context {
   [[nodiscard]] std::stop_token stop_token() const noexcept { return fields_.stop_token; }
 
   /// The same checkpointer that callbacks get, for threads of the processor's own.
-  [[nodiscard]] checkpointer get_checkpointer() const { return checkpointer(fields_.service); }
+  [[nodiscard]] checkpointer get_checkpointer() const { return checkpointer(service_); }
 
   /// The shard's clock: real time under the daemon, virtual time in the test kit.
-  [[nodiscard]] clock::time_point now() const { return fields_.service->now(); }
+  [[nodiscard]] clock::time_point now() const { return service_->now(); }
   /// The same moment as a date, which compares with record::approximate_arrival_timestamp. In the
   /// test kit it moves with the virtual clock.
-  [[nodiscard]] std::chrono::system_clock::time_point date() const {
-    return fields_.service->date();
-  }
+  [[nodiscard]] std::chrono::system_clock::time_point date() const { return service_->date(); }
   /// Sleeps. Returns true at the deadline, and false as soon as a stop is requested.
   /// Blocking: as long as it sleeps. In the test kit the virtual clock moves instead.
-  bool sleep_until(clock::time_point deadline) const {
-    return fields_.service->sleep_until(deadline);
-  }
+  bool sleep_until(clock::time_point deadline) const { return service_->sleep_until(deadline); }
   /// The same for a time from now.
   bool sleep_for(clock::duration time) const {
     const auto began = now();
@@ -94,18 +85,18 @@ class KCLXX_EXPORT shard_context {
   /// elapse during a callback cause one call after it. Timers end before lease_lost is called, and
   /// with the session; a timer that is started later never runs. An exception is treated like one
   /// from a callback. A delay below zero counts as zero.
-  /// Errors: std::logic_error without a service, or for a period below 1 ms.
+  /// Errors: std::logic_error without a session, or for a period below 1 ms.
   /// Lifetime: the function is destroyed after its last call, or when the timer is cancelled.
   timer_id after(std::chrono::milliseconds delay, std::function<void()> function) const;
   timer_id every(std::chrono::milliseconds period, std::function<void()> function) const;
   /// Ends a timer. Does nothing if it has ended already. On the callbacks' thread: the function
   /// does not run again. On another thread: the function may be running now.
-  void cancel(timer_id timer) const { fields_.service->cancel_timer(timer); }
+  void cancel(timer_id timer) const { service_->cancel_timer(timer); }
 
   /// Ends the session as an exception from a callback does: for a thread of the processor's own,
   /// whose exceptions nobody else catches. A stop is requested at once, also while a callback
   /// waits. The first failure counts. An exception for a lost lease is treated as one from a
-  /// callback (see record_processor). Without a service, `kclxx: ` and the message go to stderr.
+  /// callback (see record_processor). Without a session, `kclxx: ` and the message go to stderr.
   /// Errors: std::invalid_argument for a null pointer.
   void fail(std::exception_ptr thrown) const;
 
@@ -114,20 +105,15 @@ class KCLXX_EXPORT shard_context {
   /// configuration prevents it (docs/deployment.md). The first call of a session writes a line to
   /// the log; further calls do nothing. Without a daemon, as under `kclxx replay` and `serve`,
   /// there is nothing to stop, and only the line is written.
-  void request_worker_stop() const { fields_.service->request_worker_stop(); }
+  void request_worker_stop() const { service_->request_worker_stop(); }
 
   /// Writes `text`, with the shard's id and `position`, to run_options::log, or by a log_writer if
   /// that is empty. Control characters are escaped. A thread of the session writes it. While
-  /// nobody reads the log, lines are dropped; a later line has their number. Without a service
+  /// nobody reads the log, lines are dropped; a later line has their number. Without a session
   /// `kclxx: ` and the unescaped text go to stderr at once.
   void log(log_level level, const std::string& text,
            const std::optional<sequence_position>& position = std::nullopt) const {
-    fields_.service->log(level, text, position);
-  }
-
-  /// For the library's own headers: its type is in detail.
-  [[nodiscard]] const std::shared_ptr<detail::shard_service>& service() const noexcept {
-    return fields_.service;
+    service_->log(level, text, position);
   }
 
   /// The stream's, application's and worker's names, from the environment variables
@@ -144,7 +130,12 @@ class KCLXX_EXPORT shard_context {
   }
 
  private:
+  friend struct detail::service_access;
+  shard_context(fields from, std::shared_ptr<detail::shard_service> service)
+      : fields_(std::move(from)), service_(std::move(service)) {}
+
   fields fields_;
+  std::shared_ptr<detail::shard_service> service_;
 };
 
 }  // namespace kclxx

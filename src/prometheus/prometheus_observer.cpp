@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include <kclxx/metrics_recorder.hpp>
 #include <kclxx/prometheus.hpp>
 #include <kclxx/version.hpp>
 

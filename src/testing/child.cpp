@@ -208,10 +208,7 @@ void child::run_callback() {
   idle_->end();
   patience_ = clock_->now() + session::callback_patience;
   if (driver_.is_due(call)) around_.callback_begins(call.kind);
-  shard_context::fields fields = context_;
-  fields.service = shared_from_this();
-  const auto result =
-      driver_.run_callback(std::move(call), checkpointer(shared_from_this()), fields);
+  const auto result = driver_.run_callback(std::move(call), context_, shared_from_this());
   end_user_code();
   if (is_gone_) return;
   if (status() == exit_status::callback_stuck)

@@ -226,7 +226,7 @@ life::life(world& world, random_source& random, bool with_faults, trace& log, sc
       processor_(world, random, with_faults, *this),
       driver_(processor_.factory(), world.options, static_cast<std::uint32_t>(random.next()),
               *this) {
-  context_.service = std::make_shared<service>(*this);
+  service_ = std::make_shared<service>(*this);
   context_.stop_token = stop_.get_token();
 }
 
@@ -279,8 +279,7 @@ void life::run_callback() {
       [&] { return "  child: " + std::string(detail::callback_name(call.kind)) + " begins"; });
   is_in_user_code_ = true;
   running_ = call.kind;
-  const auto result =
-      driver_.run_callback(std::move(call), checkpointer(context_.service), context_);
+  const auto result = driver_.run_callback(std::move(call), context_, service_);
   if (result.thrown && !child_gone_) note(fault::callback_throws);
   running_.reset();
   is_in_user_code_ = false;

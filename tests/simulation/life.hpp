@@ -162,6 +162,7 @@ class life : private driver::host, private daemon::surroundings, private process
   driver::session_driver driver_;
   driver::shard_timers shard_timers_;
   shard_context::fields context_;
+  std::shared_ptr<detail::shard_service> service_;
   std::stop_source stop_;
   static constexpr time_point began{std::chrono::hours(1)};
   time_point now_ = began;

@@ -33,8 +33,8 @@ class context_thread final : private kclxx::detail::virtual_executor {
   /// Errors: std::system_error when the thread cannot be started.
   explicit context_thread(const shard_context& shard)
       : shard_(shard), work_(boost::asio::make_work_guard(context_)) {
-    if (shard.service()->is_virtual()) {
-      shard.service()->adopt_executor(*this);
+    if (kclxx::detail::service_access::of(shard)->is_virtual()) {
+      kclxx::detail::service_access::of(shard)->adopt_executor(*this);
       time_ = &boost::asio::use_service<virtual_time>(context_);
       time_->follow(shard);
     } else {
@@ -47,7 +47,7 @@ class context_thread final : private kclxx::detail::virtual_executor {
   /// Blocking: until the function that runs has returned.
   ~context_thread() override {
     if (time_ != nullptr) {
-      shard_.service()->release_executor(*this);
+      kclxx::detail::service_access::of(shard_)->release_executor(*this);
       return;
     }
     {
@@ -123,7 +123,7 @@ class context_thread final : private kclxx::detail::virtual_executor {
 
 /// Errors: std::logic_error in the test kit, which runs no executor of the program's own.
 inline void require_real_time(const shard_context& shard) {
-  if (!shard.service()->is_virtual()) return;
+  if (!kclxx::detail::service_access::of(shard)->is_virtual()) return;
   throw std::logic_error(
       "asio::parallel on an executor of the program's own cannot run in the test kit's virtual "
       "time: "

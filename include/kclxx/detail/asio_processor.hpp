@@ -45,14 +45,15 @@ class processor final : public record_processor {
     executor ? require_real_time(shard) : static_cast<void>(own_.emplace(shard));
     executor_ = executor ? *executor : own_->executor();
     require_running(executor_);
-    auto fields = shard.to_fields();
+    using kclxx::detail::service_access;
+    auto service = service_access::of(shard);
     if (executor) {
       work_ = boost::asio::prefer(*executor, boost::asio::execution::outstanding_work.tracked);
-      fields.service = std::make_shared<stopped_context_service>(shard.service(), executor_);
+      service = std::make_shared<stopped_context_service>(service, executor_);
     }
-    shard_.emplace(std::move(fields));
+    shard_ = service_access::with(shard, std::move(service));
     const auto make = [this](const shard_context& clamped) {
-      context_ = std::make_shared<shard_context>(clamped.to_fields());
+      context_ = service_access::with(clamped, service_access::of(clamped));
       handler_ = std::make_shared<stored_handler>(make_handler(*shared_, *context_, executor_));
       return [this](completion done) { start(std::move(done)); };
     };
@@ -147,7 +148,7 @@ class processor final : public record_processor {
   // outlive that of inner_.
   std::shared_ptr<shard_context> context_;
   // With the waits that notice an io_context that has stopped.
-  std::optional<shard_context> shard_;
+  std::unique_ptr<shard_context> shard_;
   // Ends after all that runs on it. Empty with an executor of the program's own.
   std::optional<context_thread> own_;
   executor_type executor_;

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include <kclxx/checkpoint_handler.hpp>
 #include <kclxx/export.hpp>
@@ -141,6 +142,26 @@ class KCLXX_EXPORT shard_service {
   virtual void observe(observer::shard_event event) noexcept;
   /// False when nobody receives events, so that none need be made.
   [[nodiscard]] virtual bool is_observed() const noexcept;
+};
+
+/// How the library gets at the service of a shard_context or a checkpointer, and gives one to a
+/// shard_context.
+struct service_access {
+  template <class Handle>
+  [[nodiscard]] static const std::shared_ptr<shard_service>& of(const Handle& handle) noexcept {
+    return handle.service_;
+  }
+  template <class Context>
+  [[nodiscard]] static std::unique_ptr<Context> make(typename Context::fields values,
+                                                     std::shared_ptr<shard_service> service) {
+    return std::unique_ptr<Context>(new Context(std::move(values), std::move(service)));
+  }
+  /// The same shard, with another service.
+  template <class Context>
+  [[nodiscard]] static std::unique_ptr<Context> with(const Context& shard,
+                                                     std::shared_ptr<shard_service> service) {
+    return make<Context>(shard.fields_, std::move(service));
+  }
 };
 
 }  // namespace kclxx::detail

@@ -28,8 +28,6 @@ class KCLXX_EXPORT completion {
  public:
   /// An empty one.
   completion() noexcept;
-  /// For the library.
-  explicit completion(std::unique_ptr<detail::taken_record> taken) noexcept;
   completion(completion&&) noexcept;
   /// A record that this object held, and that was not reported, counts as failed.
   completion& operator=(completion&& other) noexcept;
@@ -54,6 +52,9 @@ class KCLXX_EXPORT completion {
   void touch() noexcept;
 
  private:
+  friend class detail::taken_record;
+  explicit completion(std::unique_ptr<detail::taken_record> taken) noexcept;
+
   std::unique_ptr<detail::taken_record> taken_;
 };
 

@@ -81,8 +81,8 @@ enum class bad_record {
 /// Keeps an outage from making records bad. A shard's circuit opens when `failures` attempts in a
 /// row have failed. Permanent errors, and a record that fails while others succeed, do not count.
 ///
-/// While the circuit is open no attempt is counted and no record is too old. The handler is called
-/// for one record at a time, after waits that double from failure_policy::max_backoff to
+/// While the circuit is open, failure_policy::max_attempts and max_age do not apply. The handler is
+/// called for one record at a time, after waits that double from failure_policy::max_backoff to
 /// `max_wait`. The first success closes the circuit. docs/failures.md has what an outage costs all
 /// the same.
 struct circuit_breaker {

@@ -38,7 +38,7 @@ struct parallel_options {
   /// since the last checkpoint, is processed again.
   std::size_t window_records = 10'000;
   /// Bytes of data. A batch counts until all its records and all earlier ones are complete. A
-  /// larger record is admitted alone, once the window is empty.
+  /// record of more is admitted alone, once the window is empty.
   std::uint64_t window_bytes = std::uint64_t{64} << 20;
 
   /// A handler that runs for longer is reported in the log, and again each time that its time has
@@ -51,8 +51,8 @@ struct parallel_options {
   /// How long shutdown_requested waits for records that are not complete. When a record ends the
   /// session, running handlers have this time, too. The default fits a
   /// shutdownGraceMillis of 25 s, which `kclxx daemon check` recommends: 10 s remain for the
-  /// checkpoint and for other shards. run_options::shutdown_retry_limit counts from the same
-  /// moment: a checkpoint that fails after a longer wait is not tried again.
+  /// checkpoint and for other shards. run_options::shutdown_retry_limit, 10 s by default, counts
+  /// from the same moment: a checkpoint that fails later than that is not tried again.
   std::chrono::milliseconds drain_timeout{15'000};
 };
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <kclxx/detail/direct_observer.hpp>
 #include <kclxx/observer.hpp>
 
 #include "base/overloaded.hpp"
@@ -6,6 +7,7 @@
 namespace kclxx {
 
 observer::~observer() = default;
+detail::direct_observer::~direct_observer() = default;
 
 void observer::on_event(const event_source& source, const shard_event& event) {
   std::visit(overloaded{

@@ -29,10 +29,10 @@ std::chrono::system_clock::time_point detail::shard_service::date() const {
 
 namespace {
 
-/// Of a context that somebody made without a daemon, in a test for instance.
-class no_daemon final : public detail::shard_service {
+/// Of a context without a session, which a test made.
+class no_session final : public detail::shard_service {
  public:
-  explicit no_daemon(std::stop_token stop) : stop_(std::move(stop)) {}
+  explicit no_session(std::stop_token stop) : stop_(std::move(stop)) {}
 
   void async_checkpoint(const std::optional<sequence_position>&,
                         checkpoint_handler handler) override {
@@ -48,7 +48,7 @@ class no_daemon final : public detail::shard_service {
   }
   timer_id start_timer(std::chrono::milliseconds, std::chrono::milliseconds,
                        std::function<void()>) override {
-    throw std::logic_error("a shard_context without a service has no timers");
+    throw std::logic_error("a shard_context without a session has no timers");
   }
   void cancel_timer(timer_id) override {}
   void wait_until_notified(clock::time_point deadline) override {
@@ -73,14 +73,13 @@ class no_daemon final : public detail::shard_service {
 
 }  // namespace
 
-shard_context::shard_context(fields values) : fields_(std::move(values)) {
-  if (!fields_.service) fields_.service = std::make_shared<no_daemon>(fields_.stop_token);
-}
+shard_context::shard_context(fields from)
+    : fields_(std::move(from)), service_(std::make_shared<no_session>(fields_.stop_token)) {}
 
 shard_context::timer_id shard_context::after(std::chrono::milliseconds delay,
                                              std::function<void()> function) const {
-  return fields_.service->start_timer(detail::clamped(delay), std::chrono::milliseconds(0),
-                                      std::move(function));
+  return service_->start_timer(detail::clamped(delay), std::chrono::milliseconds(0),
+                               std::move(function));
 }
 
 shard_context::timer_id shard_context::every(std::chrono::milliseconds period,
@@ -88,13 +87,13 @@ shard_context::timer_id shard_context::every(std::chrono::milliseconds period,
   if (period < std::chrono::milliseconds(1)) {
     throw std::logic_error("the period of a timer is at least 1 ms");
   }
-  return fields_.service->start_timer(detail::clamped(period), detail::clamped(period),
-                                      std::move(function));
+  return service_->start_timer(detail::clamped(period), detail::clamped(period),
+                               std::move(function));
 }
 
 void shard_context::fail(std::exception_ptr thrown) const {
   if (!thrown) throw std::invalid_argument("shard_context::fail needs an exception");
-  fields_.service->fail(std::move(thrown));
+  service_->fail(std::move(thrown));
 }
 
 }  // namespace kclxx

@@ -25,7 +25,7 @@ inline std::string message_of(const std::exception_ptr& thrown) {
   return "an exception that is not a std::exception";
 }
 
-/// Whether it is the checkpoint_error of a lost lease, or a fenced_error.
+/// Whether it is a std::system_error of a lost lease: a checkpoint_error, or a fenced_error.
 inline bool is_lease_gone(const std::exception_ptr& thrown) {
   try {
     if (thrown) std::rethrow_exception(thrown);

@@ -227,14 +227,14 @@ void session_driver::end_at_once(exit_status status) noexcept {
   }
 }
 
-session_driver::callback_result session_driver::run_callback(session::call call,
-                                                             const checkpointer& checkpointer,
-                                                             const shard_context::fields& fields) {
+session_driver::callback_result session_driver::run_callback(
+    session::call call, const shard_context::fields& names,
+    const std::shared_ptr<detail::shard_service>& service) {
   if (!is_due(call)) return {};
   callback_result result;
   const auto began = host_.is_observed() ? std::optional(host_.now()) : std::nullopt;
   try {
-    processor_.run(call, checkpointer, fields);
+    processor_.run(call, names, service);
   } catch (...) {
     result.thrown = std::current_exception();
     auto why = describe(text_of(call), result.thrown);

@@ -116,8 +116,8 @@ class session_driver {
     return !have_calls_ended_ || call.kind == protocol::action_kind::lease_lost;
   }
   /// Runs a callback if it is due; what it throws is in the result. The call is destroyed.
-  callback_result run_callback(session::call call, const checkpointer& checkpointer,
-                               const shard_context::fields& fields);
+  callback_result run_callback(session::call call, const shard_context::fields& names,
+                               const std::shared_ptr<detail::shard_service>& service);
   void on_callback_done(const callback_result& result);
   /// User code between two callbacks threw.
   void on_user_code_threw(const session::session::failure& thrown);

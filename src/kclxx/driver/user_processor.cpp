@@ -5,27 +5,28 @@
 
 namespace kclxx::driver {
 
-void user_processor::run(const session::call& call, const checkpointer& checkpointer,
-                         const shard_context::fields& fields) {
+void user_processor::run(const session::call& call, const shard_context::fields& names,
+                         const std::shared_ptr<detail::shard_service>& service) {
   using protocol::action_kind;
   switch (call.kind) {
     case action_kind::initialize:
-      return initialize(call, fields);
+      return initialize(call, names, service);
     case action_kind::process_records:
-      return processor_->process_records(call.batch, checkpointer);
+      return processor_->process_records(call.batch, context_->get_checkpointer());
     case action_kind::lease_lost:
       return processor_->lease_lost();
     case action_kind::shard_ended:
-      return processor_->shard_ended(checkpointer);
+      return processor_->shard_ended(context_->get_checkpointer());
     case action_kind::shutdown_requested:
-      return processor_->shutdown_requested(checkpointer);
+      return processor_->shutdown_requested(context_->get_checkpointer());
   }
 }
 
-void user_processor::initialize(const session::call& call, shard_context::fields fields) {
+void user_processor::initialize(const session::call& call, shard_context::fields fields,
+                                const std::shared_ptr<detail::shard_service>& service) {
   fields.shard_id = call.shard_id;
   fields.start_position = call.start_position;
-  context_ = std::make_unique<shard_context>(std::move(fields));
+  context_ = detail::service_access::make<shard_context>(std::move(fields), service);
   processor_ = make_processor_(*context_);
   if (!processor_) throw std::logic_error("the processor factory returned no processor");
   processor_->initialize(*context_);

@@ -20,10 +20,10 @@ class user_processor {
   explicit user_processor(processor_factory make_processor)
       : make_processor_(std::move(make_processor)) {}
 
-  /// `fields` are those of the context, but for the shard and its start.
+  /// `names` are the context's fields, but for the shard and its start.
   /// Errors: what the user's code throws; std::logic_error when the factory made nothing.
-  void run(const session::call& call, const checkpointer& checkpointer,
-           const shard_context::fields& fields);
+  void run(const session::call& call, const shard_context::fields& names,
+           const std::shared_ptr<detail::shard_service>& service);
 
   /// Null before initialize and after destroy().
   [[nodiscard]] record_processor* get() const noexcept { return processor_.get(); }
@@ -37,7 +37,8 @@ class user_processor {
   }
 
  private:
-  void initialize(const session::call& call, shard_context::fields fields);
+  void initialize(const session::call& call, shard_context::fields fields,
+                  const std::shared_ptr<detail::shard_service>& service);
 
   processor_factory make_processor_;
   std::unique_ptr<shard_context> context_;  // outlives the processor

@@ -49,7 +49,6 @@ std::span<const metrics_recorder::metric_family> metrics_recorder::families() no
 std::span<const double> metrics_recorder::histogram_buckets() noexcept { return buckets; }
 
 metrics_recorder::~metrics_recorder() = default;
-detail::direct_observer::~direct_observer() = default;
 
 void metrics_recorder::record(const observer::event_source& source,
                               const observer::shard_event& event) {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include <kclxx/metrics_recorder.hpp>
+#include <kclxx/detail/direct_observer.hpp>
 
 #include "protocol/utf8.hpp"
 

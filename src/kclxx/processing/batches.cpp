@@ -112,7 +112,7 @@ class batches_processor final : public record_processor {
       : limits_(limits),
         checkpoints_(shard.get_checkpointer()),
         clamped_(shard),
-        shard_(clamped_.context),
+        shard_(*clamped_.context),
         stop_(shard.stop_token()),
         failures_(policy, shard_),
         handler_(handler.make(shard_)) {}
@@ -194,12 +194,12 @@ class batches_processor final : public record_processor {
   }
 
   void observe_in_flight(const record_batch& handed_over) {
-    if (limits_.linger.count() == 0 || !shard_.service()->is_observed()) return;
+    if (limits_.linger.count() == 0 || !detail::service_access::of(shard_)->is_observed()) return;
     observer::window_changed event{
         gathered_.records() + handed_over.size(), gathered_.data_bytes(), {}, complete_};
     for (const record& one : handed_over) event.bytes += one.data().size();
     if (event.records > 0) event.oldest = oldest_;
-    shard_.service()->observe(std::move(event));
+    detail::service_access::of(shard_)->observe(std::move(event));
   }
 
   /// Returns when the records are complete, or a stop is requested.

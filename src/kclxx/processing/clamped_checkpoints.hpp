@@ -73,14 +73,11 @@ class clamped_checkpoints final : public detail::shard_service_wrapper {
 /// The context of handlers, with clamped checkpoints. Lifetime: `shard` outlives it.
 struct clamped_context {
   explicit clamped_context(const shard_context& shard)
-      : checkpoints(std::make_shared<clamped_checkpoints>(shard.service())), context([&] {
-          auto fields = shard.to_fields();
-          fields.service = checkpoints;
-          return fields;
-        }()) {}
+      : checkpoints(std::make_shared<clamped_checkpoints>(detail::service_access::of(shard))),
+        context(detail::service_access::with(shard, checkpoints)) {}
 
   const std::shared_ptr<clamped_checkpoints> checkpoints;
-  const shard_context context;
+  const std::unique_ptr<const shard_context> context;
 };
 
 }  // namespace kclxx::processing

@@ -18,8 +18,8 @@ dispatcher::dispatcher(failure_policy policy, const parallel_options& options,
                        const shard_context& shard, bool is_async)
     : options_(options),
       clamped_(shard),
-      shard_(clamped_.context),
-      service_(shard.service()),
+      shard_(*clamped_.context),
+      service_(detail::service_access::of(shard)),
       stop_(shard.stop_token()),
       failures_(std::move(policy), shard_),
       is_async_(is_async),
@@ -97,7 +97,7 @@ std::optional<dispatcher::time_point> dispatcher::next_wake(time_point now) {
   };
   if (!may_take(now)) return earliest;
   or_at(work_.queue().next_due());
-  // The lanes that run take a probe that is due, and leave before one that is not.
+  // A lane that runs takes a probe that is due. It leaves when none is.
   const auto probe = work_.is_for_handler() ? failures_.next_probe() : std::nullopt;
   if (probe && (*probe > now || work_.lanes_wanted(lanes_) > 0)) or_at(probe);
   return earliest;
@@ -220,8 +220,8 @@ void dispatcher::start_handler(const work& work) {
   std::exception_ptr thrown;
   try {
     std::get<async_record_handler::of_shard> (*handler_)(
-        completion(std::make_unique<detail::taken_record>(weak_from_this(), work.ticket, work.batch,
-                                                          *work.record, work.attempt)),
+        detail::taken_record::make_completion(weak_from_this(), work.ticket, work.batch,
+                                              *work.record, work.attempt),
         shard_);
   } catch (...) {
     thrown = std::current_exception();
@@ -340,7 +340,7 @@ void dispatcher::callback(Body body) {
   });
 }
 
-void dispatcher::process(const record_batch& batch, const checkpointer& checkpointer) {
+void dispatcher::process(const record_batch& batch) {
   callback([&] {
     if (!pool_ && !batch.empty()) {
       auto pool = service_->make_thread_pool(is_async_ ? 1 : options_.lanes);
@@ -362,10 +362,10 @@ void dispatcher::process(const record_batch& batch, const checkpointer& checkpoi
       }
       if (offset == batch.size()) break;
       observe_window(true);
-      if (!wait(goal::room, time_point::max(), checkpointer)) return;
+      if (!wait(goal::room, time_point::max())) return;
     }
-    throw_failure(checkpointer, time_point::max());
-    request_checkpoint(checkpointer);
+    throw_failure(time_point::max());
+    request_checkpoint();
     observe_window(false);
   });
 }
@@ -375,20 +375,20 @@ void dispatcher::end_takes(const std::optional<time_point>& when) {
   last_take_ = when;
 }
 
-void dispatcher::finish(const checkpointer& checkpointer) {
+void dispatcher::finish() {
   callback([&] {
     end_takes(std::nullopt);
-    if (wait(goal::empty_window, time_point::max(), checkpointer)) checkpointer.async_checkpoint();
+    if (wait(goal::empty_window, time_point::max())) service_->async_checkpoint(std::nullopt, {});
   });
 }
 
-void dispatcher::drain(const checkpointer& checkpointer) {
+void dispatcher::drain() {
   callback([&] {
     const auto deadline = service_->now() + options_.drain_timeout;
     end_takes(deadline);
-    static_cast<void>(wait(goal::empty_window, deadline, checkpointer));
+    static_cast<void>(wait(goal::empty_window, deadline));
     if (stop_.stop_requested()) return;  // nothing more is persisted
-    request_checkpoint(checkpointer);
+    request_checkpoint();
     std::string rest;
     {
       const std::lock_guard lock(mutex_);
@@ -422,7 +422,7 @@ void dispatcher::join() {
   handler_.reset();  // a completion that is being reported may keep the dispatcher alive
 }
 
-bool dispatcher::wait(goal awaited, time_point deadline, const checkpointer& checkpointer) {
+bool dispatcher::wait(goal awaited, time_point deadline) {
   for (;;) {
     const auto now = service_->now();
     auto until = deadline;
@@ -441,16 +441,16 @@ bool dispatcher::wait(goal awaited, time_point deadline, const checkpointer& che
       waits_for_ = awaited;
       if (!has_arrived) wake_ups_.begin_wait(until);
     }
-    if (awaited != goal::no_handler) throw_failure(checkpointer, deadline);
+    if (awaited != goal::no_handler) throw_failure(deadline);
     if (has_arrived) return true;
-    if (is_checkpoint_due) request_checkpoint(checkpointer);
+    if (is_checkpoint_due) request_checkpoint();
     report_stuck();
     if (stop_.stop_requested() || now >= deadline) return false;
     service_->wait_until_notified(until);
   }
 }
 
-void dispatcher::throw_failure(const checkpointer& checkpointer, time_point deadline) {
+void dispatcher::throw_failure(time_point deadline) {
   auto kind = failure_kind::none;
   {
     const std::lock_guard lock(mutex_);
@@ -459,9 +459,9 @@ void dispatcher::throw_failure(const checkpointer& checkpointer, time_point dead
   if (kind == failure_kind::none) return;
   if (kind == failure_kind::after_handlers) {
     const auto end = service_->now() + options_.drain_timeout;
-    static_cast<void>(wait(goal::no_handler, std::min(end, deadline), checkpointer));
+    static_cast<void>(wait(goal::no_handler, std::min(end, deadline)));
   }
-  if (kind != failure_kind::lease_gone) request_checkpoint(checkpointer);
+  if (kind != failure_kind::lease_gone) request_checkpoint();
   rethrow_failure();
 }
 
@@ -474,14 +474,14 @@ void dispatcher::rethrow_failure() {
   std::rethrow_exception(std::move(why));
 }
 
-void dispatcher::request_checkpoint(const checkpointer& checkpointer) {
+void dispatcher::request_checkpoint() {
   const auto now = service_->now();
   std::optional<sequence_position> position;
   {
     const std::lock_guard lock(mutex_);
     position = reports_.take_request(work_.window(), now);
   }
-  if (position) checkpointer.async_checkpoint(*position);
+  if (position) service_->async_checkpoint(*position, {});
 }
 
 void dispatcher::on_timer(time_point due) {
@@ -499,7 +499,7 @@ void dispatcher::on_timer(time_point due) {
   if (failure != failure_kind::none) {
     // The daemon reads only while a callback is open: to wait for handlers would be of no use. The
     // request is sent if the next batch is there already.
-    if (failure != failure_kind::lease_gone) request_checkpoint(checkpointer(service_));
+    if (failure != failure_kind::lease_gone) request_checkpoint();
     rethrow_failure();
   }
   report_stuck();

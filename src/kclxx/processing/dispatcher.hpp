@@ -58,16 +58,16 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
       const auto alive = self.lock();
       return alive ? alive->watermark() : std::nullopt;
     });
-    handler_.emplace(user_handler.make(clamped_.context));
+    handler_.emplace(user_handler.make(*clamped_.context));
   }
 
   // Callbacks. Errors: what ends the processing.
   /// Returns when the batch is in the window.
-  void process(const record_batch& batch, const checkpointer& checkpointer);
+  void process(const record_batch& batch);
   /// Returns when all records are complete.
-  void finish(const checkpointer& checkpointer);
+  void finish();
   /// The same, but with a time limit.
-  void drain(const checkpointer& checkpointer);
+  void drain();
   /// Nothing more is taken, and reports have no effect.
   void end();
   /// Waits for the handlers that run. No callback follows.
@@ -136,12 +136,12 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   template <class Body>
   void callback(Body body);
   /// False when the deadline has passed, or the stop token has stopped.
-  bool wait(goal awaited, time_point deadline, const checkpointer& checkpointer);
+  bool wait(goal awaited, time_point deadline);
   /// Handlers that run have drain_timeout to end, and until the deadline of what the callback waits
   /// for.
-  void throw_failure(const checkpointer& checkpointer, time_point deadline);
+  void throw_failure(time_point deadline);
   [[noreturn]] void rethrow_failure();
-  void request_checkpoint(const checkpointer& checkpointer);
+  void request_checkpoint();
   void on_timer(time_point due);
   void report_stuck();
   void report_unstuck();
@@ -167,7 +167,7 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   std::unique_ptr<detail::thread_pool> pool_;
   std::size_t lanes_ = 0;  // posted or running
   bool has_ended_ = false;
-  std::optional<time_point> last_take_;  // when drain_timeout has passed, nothing can be persisted
+  std::optional<time_point> last_take_;  // the end of drain_timeout: then no lane takes a record
   failure_kind failed_ = failure_kind::none;  // the first failure's
   std::exception_ptr failure_;                // until a callback or a timer throws it
   window_reports reports_;

@@ -86,7 +86,7 @@ class each_processor final : public record_processor {
   each_processor(const record_handler& handler, const failure_policy& policy,
                  const shard_context& shard)
       : clamped_(shard),
-        shard_(clamped_.context),
+        shard_(*clamped_.context),
         failures_(policy, shard_),
         handler_(handler.make(shard_)) {
     clamped_.checkpoints->ask([complete = complete_] { return complete->position(); });

@@ -87,7 +87,7 @@ class failure_handling {
       thrown = std::current_exception();
     }
     if (!shard_.stop_token().stop_requested()) {
-      shard_.service()->observe(
+      detail::service_access::of(shard_)->observe(
           attempt_event(first, attempts.count + 1, shard_.now() - began, thrown));
     }
     if (thrown) std::rethrow_exception(thrown);

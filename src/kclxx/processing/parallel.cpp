@@ -22,14 +22,12 @@ class parallel_processor final : public record_processor {
       : dispatcher_(std::move(dispatcher)) {}
   ~parallel_processor() override { dispatcher_->join(); }
 
-  void process_records(record_batch batch, const checkpointer& checkpointer) override {
-    dispatcher_->process(batch, checkpointer);
+  void process_records(record_batch batch, const checkpointer&) override {
+    dispatcher_->process(batch);
   }
   void lease_lost() override { dispatcher_->end(); }
-  void shard_ended(const checkpointer& checkpointer) override { dispatcher_->finish(checkpointer); }
-  void shutdown_requested(const checkpointer& checkpointer) override {
-    dispatcher_->drain(checkpointer);
-  }
+  void shard_ended(const checkpointer&) override { dispatcher_->finish(); }
+  void shutdown_requested(const checkpointer&) override { dispatcher_->drain(); }
 
  private:
   std::shared_ptr<processing::dispatcher> dispatcher_;

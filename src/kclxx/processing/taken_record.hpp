@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include <kclxx/processing/completion.hpp>
 #include <kclxx/record.hpp>
 #include <kclxx/record_batch.hpp>
 
@@ -15,13 +16,13 @@ namespace kclxx::detail {
 /// What a completion is a handle of: it keeps the record alive, but not the processing.
 class taken_record {
  public:
-  taken_record(std::weak_ptr<processing::dispatcher> from, processing::attempt_ticket ticket,
-               record_batch batch, const kclxx::record& record, int attempt)
-      : from_(std::move(from)),
-        ticket_(ticket),
-        batch_(std::move(batch)),
-        record_(record),
-        attempt_(attempt) {}
+  [[nodiscard]] static completion make_completion(std::weak_ptr<processing::dispatcher> from,
+                                                  processing::attempt_ticket ticket,
+                                                  record_batch batch, const kclxx::record& record,
+                                                  int attempt) {
+    return completion(std::unique_ptr<taken_record>(
+        new taken_record(std::move(from), ticket, std::move(batch), record, attempt)));
+  }
 
   [[nodiscard]] const kclxx::record& record() const noexcept { return record_; }
   [[nodiscard]] int attempt() const noexcept { return attempt_; }
@@ -37,6 +38,14 @@ class taken_record {
   }
 
  private:
+  taken_record(std::weak_ptr<processing::dispatcher> from, processing::attempt_ticket ticket,
+               record_batch batch, const kclxx::record& record, int attempt)
+      : from_(std::move(from)),
+        ticket_(ticket),
+        batch_(std::move(batch)),
+        record_(record),
+        attempt_(attempt) {}
+
   std::weak_ptr<processing::dispatcher> from_;
   processing::attempt_ticket ticket_;
   record_batch batch_;

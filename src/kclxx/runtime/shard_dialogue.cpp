@@ -112,11 +112,11 @@ void shard_dialogue::cannot_continue(const char* why) noexcept {
 // The callbacks' thread.
 
 void shard_dialogue::run() {
-  settings_.names.service = shared_from_this();
+  const auto self = shared_from_this();
   settings_.names.stop_token = tasks_.stop_token();
   for (bool is_over = false; !is_over;) {
     try {
-      run_callbacks(settings_.names);
+      run_callbacks();
       is_over = true;
     } catch (const std::exception& error) {  // no memory for a line, no descriptor for a poll
       cannot_continue(error.what());
@@ -128,10 +128,9 @@ void shard_dialogue::run() {
   finish_observation(clock::now() + last_logs);
   finish_user_code();
   tasks_.end_log_function();
-  settings_.names.service.reset();  // it kept this object alive
 }
 
-void shard_dialogue::run_callbacks(const shard_context::fields& fields) {
+void shard_dialogue::run_callbacks() {
   session_lock lock(mutex_);
   callbacks_thread_ = std::this_thread::get_id();
   if (std::exchange(user_code_, user_code::none) == user_code::callback) {
@@ -150,7 +149,7 @@ void shard_dialogue::run_callbacks(const shard_context::fields& fields) {
     if (timer) {
       run_timer(lock, std::move(timer));
     } else if (call_) {
-      run_callback(lock, fields);
+      run_callback(lock);
     } else if (!driver_.status()) {
       wait_for_work(lock);
     }
@@ -170,11 +169,11 @@ void shard_dialogue::run_user_code(session_lock& lock, user_code running, Functi
   user_code_ = user_code::none;
 }
 
-void shard_dialogue::run_callback(session_lock& lock, const shard_context::fields& fields) {
+void shard_dialogue::run_callback(session_lock& lock) {
   session::call call = *std::exchange(call_, std::nullopt);
   driver::session_driver::callback_result result;
   run_user_code(lock, user_code::callback, [&] {
-    result = driver_.run_callback(std::move(call), checkpointer(fields.service), fields);
+    result = driver_.run_callback(std::move(call), settings_.names, shared_from_this());
   });
   driver_.on_callback_done(result);
   drop(lock, result.thrown);

@@ -138,7 +138,11 @@ class shard_dialogue final : public detail::shard_service,
   };
   /// Who reads the daemon's lines. In lockstep the callbacks' thread has nothing else to do between
   /// two callbacks and while it waits for an answer, so it reads: no batch costs a switch between
-  /// threads.
+  /// threads. The loop alone reads a plain file.
+  ///
+  /// callbacks - idle, or waits in checkpoint() -> callbacks_reading - one line -> callbacks
+  ///   |                                              +- more lines, or the end -> loop
+  ///   +- user code lasts 5 ms -> loop - all is read, and user code does not last -> callbacks
   enum class reader {
     callbacks,          ///< the callbacks' thread, as soon as it has nothing else to do
     callbacks_reading,  ///< the callbacks' thread, right now
@@ -153,10 +157,10 @@ class shard_dialogue final : public detail::shard_service,
   using session_lock = std::unique_lock<std::mutex>;
 
   // The callbacks' thread. Those that are given its lock release it meanwhile.
-  void run_callbacks(const shard_context::fields& fields);
+  void run_callbacks();
   template <class Function>
   void run_user_code(session_lock& lock, user_code running, Function function);
-  void run_callback(session_lock& lock, const shard_context::fields& fields);
+  void run_callback(session_lock& lock);
   void run_timer(session_lock& lock, driver::shard_timers::function timer);
   void drop(session_lock& lock, std::exception_ptr& thrown);
   void wait_for_work(session_lock& lock);

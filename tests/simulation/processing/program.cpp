@@ -199,10 +199,11 @@ processor_factory program::make_form() {
     case form::parallel:
       return parallel(record_handler(one_by_one), policy_, options_);
     case form::completions:
-      return parallel(async_record_handler([this](const shard_context& shard) {
-                        return starter{this, &shard, shard.service()->make_thread_pool(1)};
-                      }),
-                      policy_, options_);
+      return parallel(
+          async_record_handler([this](const shard_context& shard) {
+            return starter{this, &shard, detail::service_access::of(shard)->make_thread_pool(1)};
+          }),
+          policy_, options_);
   }
   std::abort();
 }

@@ -84,17 +84,16 @@ class driven_child : private driver::host {
   /// Runs the callback that was handed over.
   driver::session_driver::callback_result run_call() {
     REQUIRE(call_);
-    shard_context::fields names;
-    auto result = driver.run_callback(*std::exchange(call_, std::nullopt),
-                                      shard_context({}).get_checkpointer(), names);
+    auto result = driver.run_callback(*std::exchange(call_, std::nullopt), {},
+                                      detail::service_access::of(shard_context({})));
     feed([&] { driver.on_callback_done(result); });
     return result;
   }
   void async_checkpoint(const std::string& number, checkpoint_handler handler) {
     feed([&] { driver.on_async_checkpoint(sequence_position(number), std::move(handler), true); });
+  }
   void lasts() {
     feed([&] { driver.on_callback_lasts(); });
-  }
   }
   void fires(timer which) {
     const auto& due = timers.at(static_cast<std::size_t>(which));
@@ -772,6 +771,7 @@ TEST_CASE("observers get what happens in the dialogue, in order", "[driver][obse
     CHECK(child.take_events() ==
           shard_events{observer::lease_ended{observer::lease_ended::reason::lost},
                        observer::callback_ended{observer::callback_kind::lease_lost, took_none}});
+  }
   SECTION("of a lease that is lost, when no processor could be made") {
     driven_child unmade({}, [](const shard_context&) -> std::unique_ptr<record_processor> {
       throw fenced_error("epoch 7");
@@ -794,7 +794,6 @@ TEST_CASE("observers get what happens in the dialogue, in order", "[driver][obse
     child.receive(R"({"action":"shardEnded"})");
     CHECK(child.take_events() ==
           shard_events{observer::lease_ended{observer::lease_ended::reason::lost}});
-  }
   }
   SECTION("of a lease that is lost") {
     child.receive(R"({"action":"leaseLost"})");
@@ -828,6 +827,7 @@ TEST_CASE("observers hear how a callback has ended", "[driver][observer]") {
   const auto fenced = ended([](const record_batch&) { throw fenced_error("epoch 7"); });
   CHECK(fenced.how == observer::callback_ended::outcome::lease_gone);
   CHECK(fenced.error.starts_with("process_records (no records) ended early: epoch 7"));
+}
 
 TEST_CASE("for observers an exception ends the session only while the lease is held",
           "[driver][observer]") {
@@ -843,5 +843,4 @@ TEST_CASE("for observers an exception ends the session only while the lease is h
   CHECK_FALSE(child.driver.status());
   CHECK(std::get<observer::callback_ended>(child.take_events().at(0)).how ==
         observer::callback_ended::outcome::lease_gone);
-}
 }

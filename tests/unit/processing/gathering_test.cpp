@@ -262,8 +262,7 @@ TEST_CASE("a batch that is complete in one call is not copied", "[processing][ga
   const auto make = batches([&](const record_batch& batch) { seen = batch[0].data().data(); }, {},
                             {.max_records = 1, .linger = 1h});
   const auto processor = make(shard);
-  processor->process_records(record_batch(std::span(&one, 1), nullptr),
-                             checkpointer(shard.service()));
+  processor->process_records(record_batch(std::span(&one, 1), nullptr), shard.get_checkpointer());
   CHECK(seen == data.data());
 }
 

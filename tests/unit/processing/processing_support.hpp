@@ -193,10 +193,8 @@ class wrapped {
 
   [[nodiscard]] processor_factory factory() {
     return {[this](const shard_context& shard) {
-              auto fields = shard.to_fields();
-              service_ = std::make_shared<Wrapper>(fields.service);
-              fields.service = service_;
-              context_.emplace(fields);
+              service_ = std::make_shared<Wrapper>(detail::service_access::of(shard));
+              context_ = detail::service_access::with(shard, service_);
               return inner_(*context_);
             },
             inner_.mode()};
@@ -206,7 +204,7 @@ class wrapped {
  private:
   processor_factory inner_;
   std::shared_ptr<Wrapper> service_;
-  std::optional<shard_context> context_;
+  std::unique_ptr<shard_context> context_;
 };
 
 }  // namespace kclxx::test

@@ -5,6 +5,7 @@
 #include <string>
 
 #include <kclxx/kclxx.hpp>
+#include <kclxx/metrics_recorder.hpp>
 #include <kclxx/prometheus.hpp>
 #include <kclxx/testing/daemon.hpp>
 

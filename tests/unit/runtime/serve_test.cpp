@@ -450,7 +450,7 @@ TEST_CASE("a failure on a thread of the processor's own ends a callback that wai
     void process_records(record_batch, const checkpointer&) override {
       std::thread worker([this] { shard_.fail(failure_); });
       while (!shard_.stop_token().stop_requested()) {
-        shard_.service()->wait_until_notified(time_point::max());
+        detail::service_access::of(shard_)->wait_until_notified(time_point::max());
       }
       worker.join();
     }
@@ -545,8 +545,9 @@ TEST_CASE("a log function that does not return holds up no checkpoint handler", 
   awaited_count persisted;
   served_shard shard(
       [&](const record_batch& batch, const checkpointer& checkpointer) {
-        const shard_context context({.service = checkpointer.service()});
-        for (int i = 0; i < 3; ++i) context.log(log_level::warning, "slow");
+        const auto context = detail::service_access::make<shard_context>(
+            {}, detail::service_access::of(checkpointer));
+        for (int i = 0; i < 3; ++i) context->log(log_level::warning, "slow");
         checkpointer.async_checkpoint(batch, [&](std::error_code error) {
           if (!error) ++persisted;
         });
@@ -615,7 +616,7 @@ TEST_CASE("the log function is not called after serve has returned", "[serve]") 
   {
     served_shard shard(
         [&](const shard_context& context) {
-          kept = context.service();
+          kept = detail::service_access::of(context);
           kept->log(log_level::warning, "early", std::nullopt);
           return std::make_unique<record_processor_of_nothing>();
         },
@@ -728,7 +729,9 @@ TEST_CASE("serve refuses an input that is no descriptor", "[serve]") {
 TEST_CASE("the stop token ends a sleep, which returns false", "[serve]") {
   std::promise<bool> slept;
   served_shard shard([&](const record_batch&, const checkpointer& checkpointer) {
-    slept.set_value(shard_context({.service = checkpointer.service()}).sleep_for(24h));
+    const auto context =
+        detail::service_access::make<shard_context>({}, detail::service_access::of(checkpointer));
+    slept.set_value(context->sleep_for(shard_context::clock::duration::max()));
   });
   shard.initialize("shard-0");
   shard.records({"a"}, 1);
@@ -788,7 +791,7 @@ TEST_CASE("the threads of a pool have the signals of the callbacks' thread", "[s
     std::promise<bool> same;
     sigset_t here;
     ::pthread_sigmask(SIG_SETMASK, nullptr, &here);
-    const auto pool = context.service()->make_thread_pool(1);
+    const auto pool = detail::service_access::of(context)->make_thread_pool(1);
     pool->post([&] {
       sigset_t there;
       ::pthread_sigmask(SIG_SETMASK, nullptr, &there);
@@ -805,7 +808,7 @@ TEST_CASE("a callback waits for the threads of a pool, and they for nobody", "[s
   std::atomic<int> done{0};
   std::atomic<bool> is_notified{false};
   served_shard shard([&](const record_batch&, const checkpointer& checkpointer) {
-    const auto& service = checkpointer.service();
+    const auto& service = detail::service_access::of(checkpointer);
     const auto pool = service->make_thread_pool(4);
     for (int i = 0; i < 100; ++i) {
       pool->post([&] {

@@ -176,7 +176,7 @@ TEST_CASE("a task that starts itself again ends the action", "[testing][endless]
   std::function<void()> again = [&] { pool->post(again); };
   for (const bool is_waiting : {false, true}) {
     daemon played(each([&](const record&, const shard_context& shard) {
-      pool = shard.service()->make_thread_pool(1);
+      pool = detail::service_access::of(shard)->make_thread_pool(1);
       again();
       if (is_waiting) shard.sleep_for(1s);
     }));
@@ -198,10 +198,10 @@ TEST_CASE("a timer, a task or a failure from another thread is refused at the en
   });
   played.initialize();
   int calls = 0;
-  const auto pool = context->service()->make_thread_pool(1);
+  const auto pool = detail::service_access::of(*context)->make_thread_pool(1);
   for (const std::function<void()>& call : std::vector<std::function<void()>>{
            [&] { context->after(0ms, [&] { ++calls; }); }, [&] { pool->post([&] { ++calls; }); },
-           [&] { context->service()->notify(); },
+           [&] { detail::service_access::of(*context)->notify(); },
            [&] { context->fail(std::make_exception_ptr(std::runtime_error("elsewhere"))); }}) {
     std::thread(call).join();
     CHECK(contains(refusal([&] { played.advance(1s); }), "was called on another thread"));

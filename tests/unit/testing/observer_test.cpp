@@ -53,7 +53,8 @@ TEST_CASE("events carry the virtual time, and durations in it", "[testing][obser
   const auto seen = std::make_shared<collecting>();
   daemon played(
       [](record_batch, const checkpointer& checkpointer) {
-        shard_context({.service = checkpointer.service()}).sleep_for(3s);
+        const auto& service = detail::service_access::of(checkpointer);
+        service->sleep_until(service->now() + 3s);
       },
       prompt(seen));
   played.initialize().advance(1min).deliver({"a"});
@@ -72,9 +73,10 @@ TEST_CASE("a processor's own events reach the observer", "[testing][observer]") 
   const auto seen = std::make_shared<collecting>();
   daemon played(
       [](record_batch batch, const checkpointer& checkpointer) {
-        REQUIRE(checkpointer.service()->is_observed());
-        checkpointer.service()->observe(observer::record_parked{
-            .position = batch[0].position(), .attempts = 5, .error = "bad"});
+        REQUIRE(detail::service_access::of(checkpointer)->is_observed());
+        detail::service_access::of(checkpointer)
+            ->observe(observer::record_parked{
+                .position = batch[0].position(), .attempts = 5, .error = "bad"});
       },
       prompt(seen));
   played.initialize().deliver({"a"});
@@ -95,7 +97,7 @@ TEST_CASE("an observer that throws is logged once and changes nothing", "[testin
 TEST_CASE("without an observer nothing is observed", "[testing][observer]") {
   bool is_observed = true;
   daemon played([&](record_batch, const checkpointer& checkpointer) {
-    is_observed = checkpointer.service()->is_observed();
+    is_observed = detail::service_access::of(checkpointer)->is_observed();
   });
   played.initialize().deliver({"a"});
   CHECK_FALSE(is_observed);

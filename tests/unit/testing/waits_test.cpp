@@ -213,7 +213,7 @@ TEST_CASE("a pool's functions run while a callback waits to be notified, in virt
           "[testing][seam]") {
   class waiting final : public record_processor {
    public:
-    explicit waiting(const shard_context& shard) : service_(shard.service()) {}
+    explicit waiting(const shard_context& shard) : service_(detail::service_access::of(shard)) {}
     void process_records(record_batch, const checkpointer&) override {
       const auto began = service_->now();
       pool_->post([this] {
@@ -243,7 +243,7 @@ TEST_CASE("the end of the input ends a wait for a notification", "[testing][seam
   testing::daemon daemon([&](const shard_context& shard) {
     return std::make_unique<recording_processor>(with_batch([&](const checkpointer&) {
       const auto began = shard.now();
-      shard.service()->wait_until_notified(began + 10s);
+      detail::service_access::of(shard)->wait_until_notified(began + 10s);
       waited = shard.now() - began;
     }));
   });
@@ -259,7 +259,7 @@ TEST_CASE("a failure reported elsewhere ends a callback that waits, and the firs
   testing::daemon daemon([&](const shard_context& shard) {
     return std::make_unique<recording_processor>(with_batch([&](const checkpointer&) {
       const auto began = shard.now();
-      pool = shard.service()->make_thread_pool(1);
+      pool = detail::service_access::of(shard)->make_thread_pool(1);
       pool->post([&] {
         shard.fail(std::make_exception_ptr(std::runtime_error("no space left")));
         shard.fail(std::make_exception_ptr(std::runtime_error("nor here")));
@@ -267,7 +267,7 @@ TEST_CASE("a failure reported elsewhere ends a callback that waits, and the firs
       if (sleeps) {
         shard.sleep_for(1h);
       } else {
-        shard.service()->wait_until_notified(began + 1h);
+        detail::service_access::of(shard)->wait_until_notified(began + 1h);
       }
       waited = shard.now() - began;
       throw std::runtime_error("told to stop");
