@@ -45,7 +45,7 @@ class child final : public detail::shard_service,
     std::function<void(std::string_view line)> written;  // without its newline
     std::function<void(const log_entry&)> log;
     std::function<void(protocol::action_kind)> callback_begins;
-    std::function<void()> waits_without_end;  // and is killed
+    std::function<void()> waits_without_end;  // the worker then kills it
     std::function<void()> asks_worker_to_stop;
     std::function<void(exit_status)> left;
   };
@@ -136,8 +136,8 @@ class child final : public detail::shard_service,
            const std::optional<sequence_position>& position) override;
 
  private:
-  /// Where the test's thread is. A task is what has a thread of its own in production; a nested one
-  /// runs while a callback or a timer waits.
+  /// What the test's thread runs. A task has a thread of its own in production. A nested task runs
+  /// while a callback or a timer waits.
   enum class place { outside, callback, timer, task, nested_task };
 
   std::error_code write(std::string_view lines) override;

@@ -165,7 +165,6 @@ TEST_CASE("completions are reported and destroyed while the session ends", "[pro
   reporter.join();
 }
 
-// benchmarks/micro/stop.cpp measures how long that takes.
 TEST_CASE("a stop reaches all of 64 handlers that wait only for it, and the processor leaves",
           "[processing][lanes]") {
   awaited_count running;

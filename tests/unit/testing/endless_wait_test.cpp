@@ -128,8 +128,10 @@ TEST_CASE("what ends a wait within the limit is waited for", "[testing][endless]
 }
 
 TEST_CASE("the limit is an option, for a policy that retries for days", "[testing][endless]") {
-  const failure_policy for_three_days{
-      .max_attempts = 1'000'000'000, .max_age = 72h, .bad_record = bad_record::skip};
+  const failure_policy for_three_days{.max_attempts = 1'000'000'000,
+                                      .max_backoff = 1min,
+                                      .max_age = 72h,
+                                      .bad_record = bad_record::skip};
   daemon impatient(each(fail, for_three_days));
   impatient.initialize();
   CHECK_THROWS_AS(impatient.deliver({"a"}), std::logic_error);
