@@ -41,8 +41,8 @@ class KCLXX_EXPORT shard_context {
     std::optional<std::string> worker_id{};
   };
 
-  /// For a test, without a session: the machine's clock, no timers, and checkpoints that fail at once
-  /// with errc::daemon_gone (async_checkpoint then calls its handler before it returns).
+  /// For a test, without a session: the machine's clock, no timers, and checkpoints that fail at
+  /// once with errc::daemon_gone (async_checkpoint then calls its handler before it returns).
   explicit shard_context(fields from);
   shard_context(const shard_context&) = delete;
   shard_context& operator=(const shard_context&) = delete;
