@@ -51,10 +51,10 @@ class checkpoint_target {
 /// 2. With checkpoint_mode::manual, call `async_checkpoint` (does not wait) or `checkpoint`
 ///    (waits) once records are processed. That makes them complete.
 ///
-/// A handle: copies are cheap and equivalent, and one may outlive the shard
-/// (then every call fails with errc::daemon_gone). While the worker has the lease, a checkpoint of
-/// a position that is already persisted succeeds at once. checkpoint and checkpoint_until fail
-/// where they would wait without end: errc::not_allowed_here.
+/// A handle: copies are cheap and equivalent, and one may outlive the shard (then every call fails
+/// with errc::daemon_gone). While the worker has the lease, a checkpoint of a position that is
+/// already persisted succeeds at once. checkpoint and checkpoint_until fail where they would wait
+/// without end: errc::not_allowed_here.
 /// Errors: besides those named below, std::bad_alloc; in the test kit also process_ended, which a
 /// `catch (...)` must rethrow, and std::logic_error for a use that it cannot play.
 /// Thread safety: any thread may call all functions; in the test kit only the test's thread may.

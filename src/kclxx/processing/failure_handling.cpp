@@ -86,7 +86,8 @@ failure_policy checked(failure_policy policy) {
 failure_handling::failure_handling(failure_policy policy, const shard_context& shard)
     : policy_(std::move(policy)),
       shard_(shard),
-      is_observed_(detail::service_access::of(shard)->is_observed()),
+      service_(detail::service_access::of(shard)),
+      is_observed_(service_->is_observed()),
       circuit_(policy_) {
   warn_of_patience(policy_, shard_);
   if (policy_.bad_record == bad_record::park) policy_.lot->prepare(shard_);
@@ -124,7 +125,7 @@ failure_decision failure_handling::retry(const record& failed, const failed_atte
                                          const std::string& error) {
   const milliseconds delay = backoff(failed, attempts);
   if (is_observed_) {
-    detail::service_access::of(shard_)->observe(
+    service_->observe(
         observer::record_retried{failed.position(), attempts.count + 1, delay, error});
   }
   if (acquire_log_turn(retries_logged_)) {
@@ -187,8 +188,7 @@ failure_decision failure_handling::on_bad_record(const record& failed, failed_at
   if (policy_.bad_record == bad_record::skip) {
     log(log_level::error, "", failed, " skipped " + reason + ": " + error);
     if (is_observed_) {
-      detail::service_access::of(shard_)->observe(
-          observer::record_skipped{failed.position(), attempts.count, error});
+      service_->observe(observer::record_skipped{failed.position(), attempts.count, error});
     }
     return {failure_decision::kind::complete};
   }
@@ -202,8 +202,7 @@ failure_decision failure_handling::on_bad_record(const record& failed, failed_at
   }
   log(log_level::warning, "", failed, " parked " + reason + ": " + error);
   if (is_observed_) {
-    detail::service_access::of(shard_)->observe(
-        observer::record_parked{failed.position(), attempts.count, error});
+    service_->observe(observer::record_parked{failed.position(), attempts.count, error});
   }
   return {failure_decision::kind::complete};
 }
@@ -230,9 +229,7 @@ bool failure_handling::close() {
                  std::to_string(ended->failures) + " that failed within " +
                  std::to_string(std::chrono::duration_cast<milliseconds>(ended->time).count()) +
                  " ms");
-  if (is_observed_)
-    detail::service_access::of(shard_)->observe(
-        observer::circuit_changed{false, ended->failures, {}});
+  if (is_observed_) service_->observe(observer::circuit_changed{false, ended->failures, {}});
   return true;
 }
 
@@ -243,8 +240,7 @@ void failure_handling::report_open(const record& failed, const std::string& erro
           " failed, so the fault is probably in no record. Until one succeeds, none is counted, "
           "and one at a time is made. The last one, at ",
       failed, ": " + error);
-  if (is_observed_)
-    detail::service_access::of(shard_)->observe(observer::circuit_changed{true, failures, error});
+  if (is_observed_) service_->observe(observer::circuit_changed{true, failures, error});
 }
 
 bool failure_handling::acquire_log_turn(std::optional<shard_context::clock::time_point>& last) {

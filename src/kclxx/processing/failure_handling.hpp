@@ -87,8 +87,7 @@ class failure_handling {
       thrown = std::current_exception();
     }
     if (!shard_.stop_token().stop_requested()) {
-      detail::service_access::of(shard_)->observe(
-          attempt_event(first, attempts.count + 1, shard_.now() - began, thrown));
+      service_->observe(attempt_event(first, attempts.count + 1, shard_.now() - began, thrown));
     }
     if (thrown) std::rethrow_exception(thrown);
   }
@@ -143,6 +142,7 @@ class failure_handling {
 
   const failure_policy policy_;
   const shard_context& shard_;
+  const std::shared_ptr<detail::shard_service> service_;
   const bool is_observed_;
   circuit circuit_;
 

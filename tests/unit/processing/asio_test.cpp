@@ -451,9 +451,9 @@ TEST_CASE("what a coroutine throws is destroyed by the thread that handles the f
                            },
                            {.initial_backoff = 0ms, .max_backoff = 0ms}),
                        prompt());
-    CHECK(process_shard(shard, 1000, 200, 61));
+    CHECK(process_shard(shard, 3000, 200, 61));
   }
-  CHECK(attempts >= 1000 * 4);
+  CHECK(attempts >= 3000 * 4);
   CHECK(destroyed == 0);
 }
 

@@ -208,7 +208,7 @@ TEST_CASE("a record that fails alone can use up its attempts, however many",
 TEST_CASE("a record that fails alone can become too old", "[processing][circuit]") {
   store bad;
   bad.is_away = [](const record& one) { return one.data() == "bad"; };
-  bad.start(form::each, {.max_age = 4h, .bad_record = bad_record::park, .lot = bad.lot})
+  bad.start(form::each, {.max_age = 24h, .bad_record = bad_record::park, .lot = bad.lot})
       .deliver({"bad", "a"});
   CHECK(bad.lot->data() == strings{"bad"});
   CHECK(bad.stored == strings{"a"});
