@@ -54,7 +54,7 @@ TEST_CASE("gathered records use little more memory than their texts, and keep a 
   constexpr std::size_t most_kept = 2 * gathered_records::spare_size;
   const std::string text(1'000'000, 'x');
   gathered_records gathered;
-  for (std::size_t round = 0; round < 20; ++round) {
+  for (std::size_t round = 0; round < 40; ++round) {
     CAPTURE(round);
     // Some rounds have many small records, others have sizes in a changing order.
     const bool is_small = round % 10 == 0;

@@ -220,7 +220,7 @@ TEST_CASE("a batch decodes as a plain JSON library would, and memory is reused",
   for (int round = 0; round < 20; ++round) {
     nlohmann::json batch = {{"action", "processRecords"}, {"records", nlohmann::json::array()}};
     std::vector<std::string> payloads;
-    const std::size_t count = round == 0 ? 2000 : random() % 200;
+    const std::size_t count = round == 0 ? 10000 : random() % 200;
     for (std::size_t i = 0; i < count; ++i) {
       std::string payload(random() % 300, '\0');
       for (char& byte : payload) byte = static_cast<char>(random());

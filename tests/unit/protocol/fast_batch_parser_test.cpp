@@ -240,7 +240,7 @@ TEST_CASE("a line that was changed anywhere means the same to both readers",
           "[protocol][fast_batch_parser]") {
   std::mt19937 random(21);
   const std::vector<std::string> lines = usual_lines();
-  for (int round = 0; round < 20000; ++round) {
+  for (int round = 0; round < 40000; ++round) {
     std::string line = lines[random() % lines.size()];
     for (std::size_t changes = 1 + random() % 3; changes > 0; --changes) change(line, random);
     const std::string found = difference(line);
@@ -255,7 +255,7 @@ TEST_CASE("a line that is read while it arrives means the same as the whole line
   std::mt19937 random(22);
   const std::vector<std::string> lines = usual_lines();
   protocol::decoder decoder;
-  for (int round = 0; round < 20000; ++round) {
+  for (int round = 0; round < 40000; ++round) {
     std::string line = lines[random() % lines.size()];
     for (std::size_t changes = random() % 3; changes > 0; --changes) change(line, random);
     if (line.back() == '\r') continue;
