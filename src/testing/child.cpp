@@ -372,8 +372,7 @@ void child::async_checkpoint(const std::optional<sequence_position>& position,
 }
 
 bool child::sleep_until(time_point deadline) {
-  usage_->require_owner("sleep_until()");
-  leave_callback_of_the_dead();
+  if (!may_request("sleep_until()")) return false;
   wait_until(deadline, [this] { return stop_.stop_requested(); });
   return !stop_requested();
 }
@@ -408,9 +407,7 @@ void child::request_worker_stop() {
 
 void child::log(log_level level, const std::string& text,
                 const std::optional<sequence_position>& position) {
-  usage_->require_owner("log()");
-  leave_callback_of_the_dead();
-  if (!is_gone_) driver_.on_log(level, text, position);
+  if (may_request("log()")) driver_.on_log(level, text, position);
 }
 
 child::timer_id child::start_timer(std::chrono::milliseconds delay,
@@ -422,3 +419,7 @@ child::timer_id child::start_timer(std::chrono::milliseconds delay,
 }
 
 }  // namespace kclxx::testing
+void child::cancel_timer(timer_id timer) {
+  if (!virtual_threads::is_stop_thread() && usage_->is_owner("cancel()")) timers_.cancel(timer);
+}
+

@@ -115,7 +115,7 @@ class child final : public detail::shard_service,
   bool sleep_until(time_point deadline) override;
   timer_id start_timer(std::chrono::milliseconds delay, std::chrono::milliseconds period,
                        std::function<void()> function) override;
-  void cancel_timer(timer_id timer) override { timers_.cancel(timer); }
+  void cancel_timer(timer_id timer) override;
   void observe(observer::shard_event event) noexcept override;
   [[nodiscard]] bool is_observed() const noexcept override;
   void wait_until_notified(time_point deadline) override;

@@ -22,8 +22,9 @@
 
 namespace kclxx::testing {
 
-/// A MultiLangDaemon with one shard in virtual time, on the test's thread (a std::stop_callback may
-/// run on another). It uses the code of production, except for threads and pipes.
+/// A MultiLangDaemon with one shard in virtual time, on the test's thread. It uses the code of
+/// production, except for threads and pipes. A std::stop_callback may run on another thread; then
+/// what it asks of the shard, or logs, has no effect.
 ///
 /// Each function returns once the dialogue is quiet: callbacks have run, checkpoints are answered,
 /// and the clock has advanced past the retries that a callback or the end of an action waited for.

@@ -190,6 +190,31 @@ TEST_CASE("a stop_callback may want what a callback holds while it checkpoints",
   CHECK(is_heard);
 }
 
+TEST_CASE("what a stop_callback asks of the shard has no effect", "[testing]") {
+  std::optional<std::stop_callback<std::function<void()>>> at_stop;
+  bool has_slept = true;
+  bool is_heard = false;
+  recording_processor* processor = nullptr;
+  auto daemon = scripted(with_batch([&](const checkpointer& checkpointer) {
+    const shard_context& shard = *processor->context;
+    const auto timer = shard.after(1h, [] {});
+    at_stop.emplace(shard.stop_token(), [&, timer] {
+      has_slept = shard.sleep_for(1h);
+      shard.log(log_level::info, "stopped");
+      shard.cancel(timer);
+      is_heard = true;
+    });
+    std::error_code ec;
+    checkpointer.checkpoint({}, ec);
+  }));
+  processor = &daemon.initialize().processor<recording_processor>();
+  daemon.lose_lease_silently().deliver({"a"});
+  CHECK(is_heard);
+  CHECK_FALSE(has_slept);
+  REQUIRE(daemon.log().size() == 1);  // of the checkpoint
+  CHECK(daemon.log()[0].text != "stopped");
+}
+
 TEST_CASE("a constructor that is fenced gives the shard up, and its timers never fire",
           "[testing][P65][P67]") {
   int fired = 0;
