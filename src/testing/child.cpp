@@ -10,8 +10,6 @@
 
 #include <kclxx/error.hpp>
 
-#include "base/thrown.hpp"
-
 namespace kclxx::testing {
 
 namespace {
@@ -108,10 +106,16 @@ void child::run_handler(std::shared_ptr<checkpoint_handler> handler, std::error_
   });
 }
 
-/// The first failure is the session's.
 void child::user_code_threw(const char* whose, const std::exception_ptr& thrown) {
-  if (!thrown_ && !detail::is_lease_gone(thrown)) thrown_ = thrown;
-  driver_.on_user_code_threw(driver::describe(whose, thrown));
+  const auto failure = driver::describe(whose, thrown);
+  keep_if_fatal(failure, thrown);
+  driver_.on_user_code_threw(failure);
+}
+
+/// The first failure is the session's.
+void child::keep_if_fatal(const session::session::failure& failure,
+                          const std::exception_ptr& thrown) {
+  if (!thrown_ && driver_.is_fatal(failure)) thrown_ = thrown;
 }
 
 void child::set_names() {
@@ -213,7 +217,7 @@ void child::run_callback() {
   if (is_gone_) return;
   if (status() == exit_status::callback_stuck)
     return keep_undestroyed(driver_.processor().abandon());
-  if (result.thrown && !result.is_lease_gone && !thrown_) thrown_ = result.thrown;
+  if (result.failure) keep_if_fatal(*result.failure, result.thrown);
   driver_.on_callback_done(result);
 }
 

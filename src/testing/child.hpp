@@ -156,6 +156,7 @@ class child final : public detail::shard_service,
   void run_callback();
   void run_timer(const driver::shard_timers::function& timer);
   void user_code_threw(const char* whose, const std::exception_ptr& thrown);
+  void keep_if_fatal(const session::session::failure& failure, const std::exception_ptr& thrown);
   void set_names();
   void call_observers(const observer::event_source& source, const observer::shard_event& event);
   void end_user_code();

@@ -290,10 +290,12 @@ void life::run_callback() {
       throw;
     } catch (...) {
       if (child_gone_) return;
-      is_failing_ = is_failing_ || !result.is_lease_gone;
+      is_failing_ = is_failing_ || !result.failure->is_lease_gone;
     }
   }
-  log_.note([&] { return "  child: the callback " + result.error.value_or("returns"); });
+  log_.note([&] {
+    return "  child: the callback " + (result.failure ? result.failure->text : "returns");
+  });
   feed([&] { driver_.on_callback_done(result); });
 }
 

@@ -118,8 +118,8 @@ class daemon {
   /// Once the child has exited; a killed one has none.
   [[nodiscard]] std::optional<kclxx::exit_status> exit_status() const noexcept;
   /// The first exception of the child's user code, or what it gave to shard_context::fail; null if
-  /// there is none. With several children, that of the last one that has one. An exception for a
-  /// lost lease does not count.
+  /// there is none. With several children, that of the last one that has one. An exception after
+  /// which the session continues does not count (see record_processor).
   [[nodiscard]] std::exception_ptr thrown() const noexcept;
   /// Whether the child's stop token has stopped; true after a crash.
   [[nodiscard]] bool stop_requested() const noexcept;

@@ -43,14 +43,9 @@ void dialogue_events::on_call(std::optional<observer::shard_event> event,
   if (event) host_.observe(*std::move(event));
 }
 
-void dialogue_events::on_callback_ended(const std::optional<std::chrono::nanoseconds>& duration,
-                                        const std::optional<std::string>& error, bool is_fatal) {
-  if (!duration) return;
-  using outcome = observer::callback_ended::outcome;
-  const outcome ending = !error     ? outcome::returned
-                         : is_fatal ? outcome::threw
-                                    : outcome::lease_gone;
-  host_.observe(observer::callback_ended{*open_, *duration, ending, error.value_or("")});
+void dialogue_events::on_callback_ended(std::chrono::nanoseconds duration,
+                                        observer::callback_ended::outcome how, std::string error) {
+  host_.observe(observer::callback_ended{*open_, duration, how, std::move(error)});
 }
 
 void dialogue_events::on_status(std::string_view action, const session::session& session) {

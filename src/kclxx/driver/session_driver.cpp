@@ -237,9 +237,8 @@ session_driver::callback_result session_driver::run_callback(
     processor_.run(call, names, service);
   } catch (...) {
     result.thrown = std::current_exception();
-    auto why = describe(text_of(call), result.thrown);
-    result.error = std::move(why.text);
-    result.is_lease_gone = why.is_lease_gone;
+    result.failure = describe(text_of(call), result.thrown);
+    result.failure->is_in_callback = true;
   }
   if (began) result.duration = host_.now() - *began;
   // The batch's memory serves for the next line, which comes once the status is written.
@@ -249,8 +248,13 @@ session_driver::callback_result session_driver::run_callback(
 }
 
 void session_driver::on_callback_done(const callback_result& result) {
-  const session::session::failure thrown{result.error.value_or(""), result.is_lease_gone, true};
-  events_.on_callback_ended(result.duration, result.error, session_.is_fatal(thrown));
+  if (result.duration) {
+    using outcome = observer::callback_ended::outcome;
+    const outcome how = !result.failure                      ? outcome::returned
+                        : session_.is_fatal(*result.failure) ? outcome::threw
+                                                             : outcome::lease_gone;
+    events_.on_callback_ended(*result.duration, how, result.failure ? result.failure->text : "");
+  }
   if (result.keeps_batch && options_.mode == checkpoint_mode::automatic &&
       !std::exchange(has_warned_of_kept_batch_, true)) {
     log(log_level::warning,
@@ -259,8 +263,8 @@ void session_driver::on_callback_done(const callback_result& result) {
         "being processed, use checkpoint_mode::manual. Logged once.");
   }
   feed([&](auto& out) {
-    if (result.error) {
-      session_.on_threw(thrown, host_.now(), out);
+    if (result.failure) {
+      session_.on_threw(*result.failure, host_.now(), out);
     } else {
       session_.on_callback_returned(host_.now(), out);
     }

@@ -104,11 +104,10 @@ class session_driver {
   // The callbacks' thread.
   /// How a callback ended.
   struct callback_result {
-    std::optional<std::string> error;  // the whole message, when it threw
-    bool is_lease_gone = false;        // because nothing can be persisted any more
-    bool keeps_batch = false;          // a handle on the batch is left
+    std::optional<session::session::failure> failure{};
+    bool keeps_batch = false;                            // a handle on the batch is left
     std::optional<std::chrono::nanoseconds> duration{};  // for observers
-    std::exception_ptr thrown{};
+    std::exception_ptr thrown{};                         // when it failed
   };
   /// False when calls ended after this one was handed over, by a timer that gave the shard up for
   /// instance (P67).
@@ -121,6 +120,9 @@ class session_driver {
   void on_callback_done(const callback_result& result);
   /// User code between two callbacks threw.
   void on_user_code_threw(const session::session::failure& thrown);
+  [[nodiscard]] bool is_fatal(const session::session::failure& thrown) const noexcept {
+    return session_.is_fatal(thrown);
+  }
   [[nodiscard]] user_processor& processor() noexcept { return processor_; }
 
   // Checkpoints.

@@ -134,7 +134,9 @@ void shard_dialogue::run_callbacks() {
   session_lock lock(mutex_);
   callbacks_thread_ = std::this_thread::get_id();
   if (std::exchange(user_code_, user_code::none) == user_code::callback) {
-    driver_.on_callback_done({.error = "a callback ended for want of memory"});
+    driver_.on_callback_done({.failure = {{.text = "a callback ended for want of memory",
+                                           .is_lease_gone = false,
+                                           .is_in_callback = true}}});
   }
   while (!driver_.status()) {
     if (has_odd_jobs()) {

@@ -215,6 +215,18 @@ TEST_CASE("what a stop_callback asks of the shard has no effect", "[testing]") {
   CHECK(daemon.log()[0].text != "stopped");
 }
 
+TEST_CASE("an exception once the lease is gone is none of the child's", "[testing][P65]") {
+  auto daemon = scripted(with_batch([](const checkpointer& checkpointer) {
+    std::error_code ec;
+    checkpointer.checkpoint({}, ec);
+    throw std::runtime_error("told to stop");
+  }));
+  daemon.initialize().lose_lease_silently().deliver({"a"});
+  CHECK(daemon.thrown() == nullptr);
+  daemon.lose_lease();
+  CHECK(daemon.exit_status() == exit_status::ok);
+}
+
 TEST_CASE("a constructor that is fenced gives the shard up, and its timers never fire",
           "[testing][P65][P67]") {
   int fired = 0;
