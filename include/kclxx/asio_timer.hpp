@@ -2,6 +2,7 @@
 // See kclxx/kclxx.hpp for the default contract of errors, threads and blocking.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <utility>
@@ -44,7 +45,8 @@ class timer {
       return;
     }
     begin_anew();
-    virtual_expiry_ = time_->now() + time;
+    const auto now = time_->now();
+    virtual_expiry_ = now + std::min(time, std::chrono::steady_clock::time_point::max() - now);
     timer_->expires_at(std::chrono::steady_clock::time_point::max());
   }
   /// What waits ends with boost::asio::error::operation_aborted.

@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/duration.hpp"
 #include "base/names.hpp"
 #include "protocol/json_string.hpp"
 
@@ -289,7 +290,7 @@ void daemon::virtual_worker::end_input() {
 void daemon::virtual_worker::advance(milliseconds time) {
   usage_->require_owner("advance");
   if (time < milliseconds(0)) throw std::invalid_argument("advance: time does not go backwards");
-  const auto until = clock_->now() + time;
+  const auto until = clock_->now() + detail::clamped(time);
   const auto pass = [&] {
     while (const auto timer = child_->next_timer()) {
       if (*timer > until) break;

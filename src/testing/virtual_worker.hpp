@@ -11,6 +11,7 @@
 
 #include <kclxx/testing/daemon.hpp>
 
+#include "base/duration.hpp"
 #include "daemon_model/lease.hpp"
 #include "daemon_model/shard_consumer.hpp"
 #include "testing/child.hpp"
@@ -94,7 +95,8 @@ class daemon::virtual_worker {
   daemon_options settings_;
   std::shared_ptr<virtual_clock> clock_ = std::make_shared<virtual_clock>();
   std::shared_ptr<usage> usage_ = std::make_shared<usage>();
-  std::shared_ptr<idle_time> idle_ = std::make_shared<idle_time>(settings_.idle_limit);
+  std::shared_ptr<idle_time> idle_ =
+      std::make_shared<idle_time>(detail::clamped(settings_.idle_limit));
   observations seen_{clock_};
   std::shared_ptr<delivered_records> records_ = std::make_shared<delivered_records>();
   sequence_position read_{"TRIM_HORIZON"};  // delivered to the present child up to here

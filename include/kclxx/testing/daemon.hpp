@@ -78,7 +78,7 @@ class daemon {
   daemon& send_unknown_action(std::string_view name);
   /// The daemon closes the child's stdin. Inside a callback: the daemon dies.
   daemon& end_input();
-  /// Virtual time passes. Inside a callback: that callback takes this long.
+  /// Virtual time passes, at most ten years. Inside a callback: that callback takes this long.
   daemon& advance(milliseconds time);
 
   /// The child is killed, as by kill -9: no callback is called, and the processor is not destroyed.

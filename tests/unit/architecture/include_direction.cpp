@@ -123,7 +123,7 @@ const std::vector<layer>& layers() {
       {"src/daemon_model/", {"base/overloaded", "daemon_model/", "protocol/"}, {"kclxx/"}, effects},
       // It asks which thread it is on, and starts one for a stop token in a callback.
       {"src/testing/",
-       {"base/names", "base/thrown", "daemon_model/", "driver/", "protocol/", "session/",
+       {"base/duration", "base/names", "daemon_model/", "driver/", "protocol/", "session/",
         "testing/"},
        {"cxxabi.h", "kclxx/"},
        effects_except("thread", "future")},

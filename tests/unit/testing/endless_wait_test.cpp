@@ -127,6 +127,14 @@ TEST_CASE("what ends a wait within the limit is waited for", "[testing][endless]
   CHECK(played.now() - begin > 1h);
 }
 
+TEST_CASE("the limit and advance take the longest time there is", "[testing][endless]") {
+  daemon played([](const record_batch&) {}, {}, {.idle_limit = std::chrono::milliseconds::max()});
+  const auto begin = played.initialize().now();
+  played.deliver({"a"}).advance(std::chrono::milliseconds::max());
+  CHECK(played.persisted() == sequence_position("1"));
+  CHECK(played.now() - begin > 24h * 365);
+}
+
 TEST_CASE("the limit is an option, for a policy that retries for days", "[testing][endless]") {
   const failure_policy for_three_days{.max_attempts = 1'000'000'000,
                                       .max_backoff = 1min,

@@ -102,6 +102,24 @@ TEST_CASE("a window that is full is waited for in virtual time", "[testing][asio
   CHECK(played.now() - begin == 30min);
 }
 
+TEST_CASE("a timer without an end never expires", "[testing][asio]") {
+  bool has_ended = false;
+  std::optional<kclxx::asio::timer> timer;
+  daemon played(kclxx::asio::parallel([&](const record&) -> asio::awaitable<void> {
+    timer.emplace(co_await asio::this_coro::executor, kclxx::asio::timer::duration::max());
+    try {
+      co_await timer->async_wait(asio::use_awaitable);
+    } catch (const boost::system::system_error& error) {
+      has_ended = error.code() == asio::error::operation_aborted;
+    }
+  }));
+  played.initialize().deliver({"a"}).advance(10h);
+  CHECK_FALSE(has_ended);
+  timer->cancel();
+  played.deliver({});
+  CHECK(has_ended);
+}
+
 TEST_CASE("a timer starts anew, and is cancelled, as Asio's", "[testing][asio]") {
   std::vector<std::string> outcomes;
   const shard_context* shard = nullptr;
