@@ -1,31 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/signals.hpp"
 
-#include <cerrno>
 #include <pthread.h>
 #include <signal.h>
-#include <system_error>
 
 namespace kclxx::io {
-
-namespace {
-
-extern "C" void do_nothing(int) {}
-
-}  // namespace
-
-void outlive_signals() {
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) {
-    struct sigaction action {};
-    if (::sigaction(signal, nullptr, &action) == -1) {
-      throw std::system_error(errno, std::generic_category(), "sigaction");
-    }
-    if ((action.sa_flags & SA_SIGINFO) != 0 || action.sa_handler != SIG_DFL) continue;
-    action.sa_handler = do_nothing;
-    action.sa_flags = SA_RESTART;
-    ::sigaction(signal, &action, nullptr);
-  }
-}
 
 signal_block::signal_block() {
   sigset_t all;

@@ -9,7 +9,7 @@
 
 #include "base/duration.hpp"
 #include "base/environment.hpp"
-#include "io/signals.hpp"
+#include "io/outlive_signals.hpp"
 #include "io/stdio_guard.hpp"
 #include "runtime/logger.hpp"
 #include "runtime/shard_runtime.hpp"

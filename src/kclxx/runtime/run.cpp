@@ -13,7 +13,7 @@
 
 #include "base/environment.hpp"
 #include "io/daemon_process.hpp"
-#include "io/signals.hpp"
+#include "io/outlive_signals.hpp"
 #include "io/stdio_guard.hpp"
 #include "runtime/logger.hpp"
 #include "runtime/resident_shards.hpp"

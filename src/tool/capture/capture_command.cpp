@@ -18,7 +18,7 @@
 #include "io/daemon_process.hpp"
 #include "io/descriptor.hpp"
 #include "io/line_writer.hpp"
-#include "io/signals.hpp"
+#include "io/outlive_signals.hpp"
 #include "tool/capture/recorder.hpp"
 #include "tool/commands.hpp"
 #include "tool/process/child_process.hpp"

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <thread>
 
+#include "io/outlive_signals.hpp"
 #include "support/catch.hpp"
 #include "support/forked.hpp"
 

@@ -34,7 +34,7 @@
 #include <boost/asio/post.hpp>
 
 #include "io/event_loop.hpp"
-#include "io/signals.hpp"
+#include "io/outlive_signals.hpp"
 #include "support/allocations.hpp"
 #include "support/catch.hpp"
 #include "support/descriptors.hpp"

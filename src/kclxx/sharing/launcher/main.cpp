@@ -2,7 +2,6 @@
 // kclxx-share PROGRAM ARGUMENTS...: one launcher per shard, one process of the program for all.
 // docs/sharing.md describes it.
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -14,6 +13,7 @@
 #include <kclxx/exit_status.hpp>
 #include <kclxx/version.hpp>
 
+#include "io/outlive_signals.hpp"
 #include "sharing/folder_lock.hpp"
 #include "sharing/launcher/hand_over.hpp"
 #include "sharing/launcher/meeting_place.hpp"
@@ -35,20 +35,6 @@ constexpr char usage[] =
     "One process of PROGRAM, which calls kclxx::run, serves all shards of the daemon. Where that "
     "is\n"
     "not possible PROGRAM is executed for this shard alone, and a warning gives the reason.\n";
-
-extern "C" void do_nothing(int) {}
-
-/// As a child of kclxx: the daemon decides when it ends. Handlers, since the program that may be
-/// executed here would inherit that signals are ignored.
-void outlive_signals() {
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) {
-    struct sigaction action {};
-    if (::sigaction(signal, nullptr, &action) == -1 || action.sa_handler != SIG_DFL) continue;
-    action.sa_handler = do_nothing;
-    action.sa_flags = SA_RESTART;
-    ::sigaction(signal, &action, nullptr);
-  }
-}
 
 bool is_pipe_or_socket(int descriptor) {
   struct stat status {};
@@ -145,7 +131,7 @@ int main(int count, char** arguments) {
     ::dprintf(STDOUT_FILENO, "kclxx-share %s\n", kclxx::version);
     return 0;
   }
-  outlive_signals();
+  io::outlive_signals();
   char** command = arguments + (count > 1 && std::strcmp(arguments[1], "--") == 0 ? 2 : 1);
   if (command - arguments >= count || **command == '-') {
     ::dprintf(STDERR_FILENO, "%s", usage);
