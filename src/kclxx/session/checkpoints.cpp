@@ -137,11 +137,12 @@ bool checkpoints::is_paced(time_point now) const {
   return !last_sent_ || now - *last_sent_ >= interval_;
 }
 
-checkpoints::optional_position checkpoints::wanted(time_point now, urgency pace) const {
-  const bool with_pending = pace == urgency::all || (pace == urgency::paced && is_paced(now));
+checkpoints::optional_position checkpoints::wanted(time_point now, send_scope scope) const {
+  const bool with_pending =
+      scope == send_scope::all || (scope == send_scope::paced && is_paced(now));
   optional_position highest;
   for (const waiting_call& call : calls_) raise(highest, call.target);
-  if (pace == urgency::handlers) {
+  if (scope == send_scope::handlers) {
     const auto at_last_record =
         std::lower_bound(handlers_.begin(), handlers_.end(), delivered_,
                          [](const waiting_handler& waiting, const optional_position& delivered) {
@@ -150,17 +151,18 @@ checkpoints::optional_position checkpoints::wanted(time_point now, urgency pace)
     if (at_last_record != handlers_.begin()) raise(highest, std::prev(at_last_record)->target);
   }
   // A line is sent anyway: it can as well cover what is pending.
-  if (with_pending || (highest > persisted_ && pace == urgency::paced)) raise(highest, pending_);
+  if (with_pending || (highest > persisted_ && scope == send_scope::paced))
+    raise(highest, pending_);
   return highest > persisted_ ? highest : std::nullopt;
 }
 
-checkpoints::optional_position checkpoints::next(time_point now, urgency pace) const {
+checkpoints::optional_position checkpoints::next(time_point now, send_scope scope) const {
   if (unanswered_ || !has_lease() || now < not_before_) return std::nullopt;
-  return wanted(now, pace);
+  return wanted(now, scope);
 }
 
-bool checkpoints::send(time_point now, urgency pace, outputs& out) {
-  const auto position = next(now, pace);
+bool checkpoints::send(time_point now, send_scope scope, outputs& out) {
+  const auto position = next(now, scope);
   if (!position) return false;
   sent(*position, now);
   out.push_back(write_checkpoint{*position});
@@ -186,8 +188,8 @@ void checkpoints::sent(const sequence_position& position, time_point now) {
   last_sent_ = now;
 }
 
-bool checkpoints::has_more_than_unanswered(time_point now, urgency pace) const {
-  return has_lease() && wanted(now, pace) > unanswered_;
+bool checkpoints::has_more_than_unanswered(time_point now, send_scope scope) const {
+  return has_lease() && wanted(now, scope) > unanswered_;
 }
 
 checkpoints::outcome checkpoints::answered(const std::optional<std::string>& error, time_point now,
@@ -227,7 +229,7 @@ checkpoints::outcome checkpoints::answered(const std::optional<std::string>& err
     // Only while somebody wants it: a waiting call that gave up has the error, and the next one
     // begins anew.
     const std::string retry = "; retrying after " + std::to_string(after.count()) + " ms";
-    const bool is_wanted = has_lease() && wanted(now, urgency::all).has_value();
+    const bool is_wanted = has_lease() && wanted(now, send_scope::all).has_value();
     out.push_back(
         log_line{log_level::warning, is_wanted && !too_late ? message + retry : message, position});
     if (is_wanted) {
@@ -252,6 +254,14 @@ void checkpoints::not_answered(errc why, outputs& out) {
                          "the daemon did not answer the checkpoint at " + describe(position),
                          position});
   notify_calls_if([&](const waiting_call& call) { return call.target <= position; }, why, out);
+}
+
+void checkpoints::report_unpersisted(log_level level, const char* when, outputs& out) const {
+  if (!has_lease() || !(complete_ > persisted_)) return;
+  out.push_back(log_line{level,
+                         std::string(when) + "records up to " + to_string(*complete_) +
+                             " are complete but not checkpointed: they will be delivered again",
+                         complete_});
 }
 
 void checkpoints::lose_lease(std::error_code why, outputs& out) {

@@ -34,8 +34,8 @@ class checkpoints {
  public:
   /// How the daemon's answer, or its absence, left things.
   enum class outcome { persisted, retry_later, refused, lease_gone };
-  /// What may be sent.
-  enum class urgency {
+  /// Which requests may be sent now.
+  enum class send_scope {
     waiters,   ///< what a waiting call asks for
     handlers,  ///< the same, and requests with a handler for less than the last record
     paced,     ///< all that is pending, if a waiting call asks or the interval has passed
@@ -72,7 +72,7 @@ class checkpoints {
   void fail_waiters(std::error_code why, outputs& out);
 
   /// Sends the highest position that is wanted and not persisted. False when there is none now.
-  bool send(time_point now, urgency pace, outputs& out);
+  bool send(time_point now, send_scope scope, outputs& out);
   /// Arms the timer for what is pending, if only the interval is in its way.
   void arm_pace(time_point now, outputs& out);
   [[nodiscard]] const std::optional<sequence_position>& unanswered() const noexcept {
@@ -80,7 +80,7 @@ class checkpoints {
   }
   [[nodiscard]] bool has_unanswered() const noexcept { return unanswered_.has_value(); }
   /// Whether something higher than what was sent could follow it.
-  [[nodiscard]] bool has_more_than_unanswered(time_point now, urgency pace) const;
+  [[nodiscard]] bool has_more_than_unanswered(time_point now, send_scope scope) const;
 
   /// The daemon answered what was sent. Retryable errors arm the retry timer; those who wait
   /// fail when their attempts are used up, or the next would come after `last_retry`.
@@ -98,8 +98,8 @@ class checkpoints {
   [[nodiscard]] time_point not_before() const noexcept { return not_before_; }
   [[nodiscard]] lease_state lease() const noexcept { return lease_; }
   [[nodiscard]] bool is_shard_finished() const;
-  /// Whether records are complete that are not persisted.
-  [[nodiscard]] bool has_unpersisted() const { return has_lease() && complete_ > persisted_; }
+  /// Logs up to where records are complete that are not persisted, if there are any.
+  void report_unpersisted(log_level level, const char* when, outputs& out) const;
   [[nodiscard]] bool has_pending() const { return has_lease() && pending_ > persisted_; }
   /// Whether all that was delivered is complete.
   [[nodiscard]] bool is_all_complete() const { return delivered_ <= complete_or_persisted(); }
@@ -137,9 +137,9 @@ class checkpoints {
   [[nodiscard]] optional_position target_of(const optional_position& position,
                                             const optional_position& otherwise,
                                             std::error_code& ec) const;
-  [[nodiscard]] optional_position next(time_point now, urgency pace) const;
+  [[nodiscard]] optional_position next(time_point now, send_scope scope) const;
   [[nodiscard]] bool is_paced(time_point now) const;
-  [[nodiscard]] optional_position wanted(time_point now, urgency pace) const;
+  [[nodiscard]] optional_position wanted(time_point now, send_scope scope) const;
   template <class Predicate>
   void notify_calls_if(Predicate chosen, std::error_code result, outputs& out);
   void notify_handlers(const sequence_position& up_to, std::error_code result, outputs& out);

@@ -10,10 +10,10 @@ namespace kclxx::session {
 closing_step close_records::next(checkpoints& checkpoints, time_point now, outputs& out) {
   // A checkpoint line may be unanswered before the status line: it is answered first. But there
   // is at most one, so a higher position waits for the answer to the lower.
-  constexpr auto pace = checkpoints::urgency::paced;
-  if (checkpoints.has_unanswered() && checkpoints.has_more_than_unanswered(now, pace))
+  constexpr auto scope = checkpoints::send_scope::paced;
+  if (checkpoints.has_unanswered() && checkpoints.has_more_than_unanswered(now, scope))
     return closing_step::wait;
-  checkpoints.send(now, pace, out);
+  checkpoints.send(now, scope, out);
   return closing_step::status;
 }
 
@@ -22,9 +22,9 @@ closing_step close_shutdown::next(checkpoints& checkpoints, time_point now, outp
   const bool backoff_is_too_long = checkpoints.not_before() > last_retry_;
   if (!has_tried_ && backoff_is_too_long) {
     // Each shutdown tries once: as if the backoff had passed.
-    checkpoints.send(std::max(now, checkpoints.not_before()), checkpoints::urgency::all, out);
+    checkpoints.send(std::max(now, checkpoints.not_before()), checkpoints::send_scope::all, out);
   } else if (!has_tried_ || now <= last_retry_) {
-    checkpoints.send(now, checkpoints::urgency::all, out);
+    checkpoints.send(now, checkpoints::send_scope::all, out);
   }
   if (checkpoints.has_unanswered()) {
     has_tried_ = true;
@@ -33,12 +33,7 @@ closing_step close_shutdown::next(checkpoints& checkpoints, time_point now, outp
   const bool retry_timer_runs =
       checkpoints.has_pending() && now < checkpoints.not_before() && !backoff_is_too_long;
   if (retry_timer_runs) return closing_step::wait;
-  if (checkpoints.has_unpersisted()) {
-    out.push_back(log_line{log_level::error,
-                           "shutdown: records up to " + to_string(*checkpoints.complete()) +
-                               " are complete but not checkpointed: they will be delivered again",
-                           checkpoints.complete()});
-  }
+  checkpoints.report_unpersisted(log_level::error, "shutdown: ", out);
   return closing_step::status;
 }
 
@@ -54,7 +49,7 @@ closing_step close_shard_end::next(checkpoints& checkpoints, time_point now, out
   } else if (!std::exchange(awaits_completion_, true)) {
     report_incomplete(checkpoints, out);
   }
-  checkpoints.send(now, checkpoints::urgency::all, out);
+  checkpoints.send(now, checkpoints::send_scope::all, out);
   return closing_step::wait;
 }
 

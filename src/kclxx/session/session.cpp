@@ -108,7 +108,7 @@ void session::on_end_of_input(bool unfinished_line, outputs& out) {
   if (has_ended()) return;
   if (!unfinished_line && !is_open()) {
     checkpoints_.not_answered(errc::daemon_gone, out);
-    report_unpersisted(out);
+    checkpoints_.report_unpersisted(log_level::warning, "", out);
     return leave_now(exit_status::ok, out);
   }
   out.push_back(log_line{log_level::error,
@@ -206,24 +206,25 @@ bool session::allows_checkpoints() const noexcept {
 /// After a stop nothing is persisted but what was complete before; a lost lease refuses the rest.
 bool session::takes_requests() const noexcept { return !has_ended() && phase_ != phase::failing; }
 
-checkpoints::urgency session::urgency() const {
-  if (phase_ == phase::failing) return checkpoints::urgency::all;
+checkpoints::send_scope session::send_scope() const {
+  if (phase_ == phase::failing) return checkpoints::send_scope::all;
   const bool is_records = current_->kind == action_kind::process_records;
   if (phase_ == phase::closing) {
-    return is_records ? checkpoints::urgency::paced : checkpoints::urgency::all;
+    return is_records ? checkpoints::send_scope::paced : checkpoints::send_scope::all;
   }
-  if (!current_->lasts) return checkpoints::urgency::waiters;  // the rest goes out with the status
+  // What nobody waits for goes out with the status.
+  if (!current_->lasts) return checkpoints::send_scope::waiters;
   // What is pending could finish the shard before the callback has (P49).
-  return current_->kind == action_kind::shard_ended ? checkpoints::urgency::handlers
-                                                    : checkpoints::urgency::paced;
+  return current_->kind == action_kind::shard_ended ? checkpoints::send_scope::handlers
+                                                    : checkpoints::send_scope::paced;
 }
 
 void session::send_next(time_point now, outputs& out) {
   if (!allows_checkpoints()) return;
-  const auto pace = urgency();
-  if (checkpoints_.send(now, pace, out)) return;
+  const auto scope = send_scope();
+  if (checkpoints_.send(now, scope, out)) return;
   // A callback that lasts may outlast the interval.
-  if (phase_ == phase::calling && pace == checkpoints::urgency::paced) {
+  if (phase_ == phase::calling && scope == checkpoints::send_scope::paced) {
     checkpoints_.arm_pace(now, out);
   }
 }
@@ -368,7 +369,7 @@ void session::fail(time_point now, outputs& out) {
   phase_ = phase::failing;
   fire_stop(out);
   if (!can_persist) {
-    report_unpersisted(out);
+    checkpoints_.report_unpersisted(log_level::warning, "", out);
     return leave_now(exit_status::callback_failed, out);
   }
   checkpoints_.make_complete_pending();
@@ -415,14 +416,6 @@ void session::leave_now(exit_status status, outputs& out) {
 
 void session::fire_stop(outputs& out) {
   if (!std::exchange(has_stopped_, true)) out.push_back(request_stop{});
-}
-
-void session::report_unpersisted(outputs& out) {
-  if (!checkpoints_.has_unpersisted()) return;
-  out.push_back(log_line{log_level::warning,
-                         "records up to " + to_string(*checkpoints_.complete()) +
-                             " are complete but not checkpointed: they will be delivered again",
-                         checkpoints_.complete()});
 }
 
 }  // namespace kclxx::session

@@ -145,7 +145,7 @@ class session {
                                     outputs& out);
   [[nodiscard]] std::optional<time_point> last_retry() const;
   void settle(checkpoints::outcome last, bool has_end_failed, time_point now, outputs& out);
-  [[nodiscard]] checkpoints::urgency urgency() const;
+  [[nodiscard]] checkpoints::send_scope send_scope() const;
   void proceed(time_point now, outputs& out);
   void send_next(time_point now, outputs& out);
   void close(time_point now, outputs& out);
@@ -156,7 +156,6 @@ class session {
   void fire_stop(outputs& out);
   void abort(exit_status status, outputs& out);
   void leave_now(exit_status status, outputs& out);
-  void report_unpersisted(outputs& out);
 
   run_options options_;
   checkpoints checkpoints_;
