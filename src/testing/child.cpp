@@ -151,7 +151,7 @@ bool child::is_observed() const noexcept {
 }
 
 void child::request_stop() {
-  if (has_begun_user_code()) return threads_->request_stop(stop_);
+  if (has_open_callback_or_timer()) return threads_->request_stop(stop_);
   threads_->post([this] { stop_.request_stop(); });
 }
 
@@ -199,7 +199,7 @@ bool child::run_user_code() {
 
 bool child::run_tasks() {
   const place outer =
-      std::exchange(place_, has_begun_user_code() ? place::nested_task : place::task);
+      std::exchange(place_, has_open_callback_or_timer() ? place::nested_task : place::task);
   const bool has_run = threads_->run(*idle_);
   place_ = outer;
   if (idle_->is_spinning() && is_running_user_code()) end_without_progress();
@@ -241,7 +241,7 @@ void child::end_user_code() {
 }
 
 void child::leave_callback_of_the_dead() const {
-  if (has_begun_user_code() && status() == exit_status::callback_stuck)
+  if (has_open_callback_or_timer() && status() == exit_status::callback_stuck)
     throw detail::process_ended();
   if (is_running_user_code() && is_gone_) throw detail::process_ended();
 }
@@ -276,7 +276,7 @@ std::optional<child::time_point> child::next_library_timer() const {
 
 std::optional<child::time_point> child::next_timer() const {
   const auto of_library = next_library_timer();
-  if (has_begun_user_code()) return of_library;
+  if (has_open_callback_or_timer()) return of_library;
   const auto of_user = timers_.next_due();
   if (!of_library || !of_user) return of_library ? of_library : of_user;
   return std::min(of_library, of_user);
@@ -422,8 +422,8 @@ child::timer_id child::start_timer(std::chrono::milliseconds delay,
   return timers_.start(clock_->now() + delay, period, std::move(function));
 }
 
-}  // namespace kclxx::testing
 void child::cancel_timer(timer_id timer) {
   if (!virtual_threads::is_stop_thread() && usage_->is_owner("cancel()")) timers_.cancel(timer);
 }
 
+}  // namespace kclxx::testing

@@ -72,7 +72,7 @@ class child final : public detail::shard_service,
   /// there is none.
   bool run_user_code();
   /// A callback or a timer has begun and not ended.
-  [[nodiscard]] bool has_begun_user_code() const noexcept {
+  [[nodiscard]] bool has_open_callback_or_timer() const noexcept {
     return place_ == place::callback || place_ == place::timer || place_ == place::nested_task;
   }
   [[nodiscard]] bool is_running_user_code() const noexcept { return place_ != place::outside; }

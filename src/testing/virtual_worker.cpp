@@ -119,7 +119,7 @@ void daemon::virtual_worker::hold_lease() {
 
 void daemon::virtual_worker::verb(const char* name, const std::function<void()>& body) {
   usage_->require_owner(name);
-  if (child_->has_begun_user_code()) {
+  if (child_->has_open_callback_or_timer()) {
     usage_->refuse_in_callback(std::string(name) +
                                ": a callback runs, and the daemon waits until it has returned");
   }
@@ -280,7 +280,7 @@ void daemon::virtual_worker::end_input() {
     take(std::move(out));
     child_->settle();
   };
-  if (child_->has_begun_user_code()) {
+  if (child_->has_open_callback_or_timer()) {
     close();
   } else {
     verb("end_input", close);
@@ -297,7 +297,7 @@ void daemon::virtual_worker::advance(milliseconds time) {
       clock_->move_to(*timer);
       idle_->end();
       child_->fire_timers();
-      if (child_->has_begun_user_code()) {
+      if (child_->has_open_callback_or_timer()) {
         child_->settle();
         if (!child_->is_gone()) child_->run_tasks();
       } else {
@@ -306,7 +306,7 @@ void daemon::virtual_worker::advance(milliseconds time) {
     }
     clock_->move_to(until);
   };
-  if (child_->has_begun_user_code()) {
+  if (child_->has_open_callback_or_timer()) {
     pass();
     child_->leave_callback_of_the_dead();
   } else {

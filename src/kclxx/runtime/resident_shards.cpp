@@ -71,7 +71,7 @@ class handed_session final : public sharing::shard_session {
             .input_is_file = io::is_file(shard.input.get()),
             .names = names_in(variables_of(shard)),
             .daemon = daemon_in(variables_of(shard), shard.daemon),
-            .loop = &loop};
+            .shared_loop = &loop};
   }
 
   std::shared_ptr<shard_runtime> runtime_;

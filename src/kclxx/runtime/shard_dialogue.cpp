@@ -42,10 +42,11 @@ shard_dialogue::shard_dialogue(configuration settings, stuck_function on_stuck,
       reader_(settings_.input_is_file ? reader::loop : reader::callbacks),
       input_(settings_.input, options.max_line_length, *this),
       poll_(settings_.input),
-      loop_(settings_.input, settings_.input_is_file, all_timers, handlers(), settings_.loop) {
+      reactor_(settings_.input, settings_.input_is_file, all_timers, handlers(),
+               settings_.shared_loop) {
   if (!settings_.input_is_file) return;
   file_.emplace(driver_);
-  loop_.resume();
+  reactor_.resume();
 }
 
 /// Its threads may outlive this object.
@@ -249,7 +250,7 @@ shard_dialogue::odd_jobs shard_dialogue::take_odd_jobs() {
 
 void shard_dialogue::let_loop_read() {
   reader_ = reader::loop;
-  loop_.resume();
+  reactor_.resume();
 }
 
 /// On the loop. False when it continues to read.
@@ -270,7 +271,7 @@ bool shard_dialogue::give_back() {
 void shard_dialogue::watch() {
   if (std::exchange(is_watched_, true)) return;
   const auto left = session::callback_patience - user_code_time();
-  loop_.arm(watch_timer, left > milliseconds(0) ? left : session::callback_patience);
+  reactor_.arm(watch_timer, left > milliseconds(0) ? left : session::callback_patience);
 }
 
 void shard_dialogue::on_watch() {
@@ -332,27 +333,27 @@ io::reactor::handlers shard_dialogue::handlers() {
 void shard_dialogue::on_resumed() {
   {
     const std::lock_guard lock(mutex_);
-    if (reader_ != reader::loop) return loop_.leave_input();
+    if (reader_ != reader::loop) return reactor_.leave_input();
     if (file_) file_->resume();
   }
   if (!has_ended_) input_.on_resumed();
-  if (input_.holds_large_memory()) loop_.arm(idle_timer, line_input::idle_time);
+  if (input_.holds_large_memory()) reactor_.arm(idle_timer, line_input::idle_time);
   after_reading();
 }
 
 void shard_dialogue::on_readable() {
   const bool held_large = input_.holds_large_memory();
   has_ended_ = input_.on_readable() == line_input::state::ended;
-  if (!held_large && input_.holds_large_memory()) loop_.arm(idle_timer, line_input::idle_time);
+  if (!held_large && input_.holds_large_memory()) reactor_.arm(idle_timer, line_input::idle_time);
   after_reading();
 }
 
 /// Comes last: input_ may be the callbacks' thread's then.
 void shard_dialogue::after_reading() {
   if (has_ended_ || is_full()) {
-    loop_.pause();
+    reactor_.pause();
   } else if (give_back()) {
-    loop_.leave_input();
+    reactor_.leave_input();
   }
 }
 
@@ -362,7 +363,7 @@ void shard_dialogue::on_idle() {
     if (reader_ != reader::loop) return;
   }
   input_.on_idle();
-  if (input_.holds_large_memory()) loop_.arm(idle_timer, line_input::idle_time);
+  if (input_.holds_large_memory()) reactor_.arm(idle_timer, line_input::idle_time);
 }
 
 void shard_dialogue::on_line(driver::line_decoder::outcome line, bool has_replaced_utf8) {
@@ -406,9 +407,9 @@ void shard_dialogue::on_output() {
   const std::lock_guard lock(mutex_);
   if (const std::error_code ec = output_.write_kept()) driver_.on_output_broken(ec);
   if (output_.keeps_lines()) {
-    loop_.arm(output_timer, output_pause);
+    reactor_.arm(output_timer, output_pause);
   } else if (reader_ == reader::loop) {
-    loop_.resume();
+    reactor_.resume();
   }
 }
 
@@ -428,15 +429,15 @@ void shard_dialogue::on_end(std::size_t timer) {
 // driver::host
 
 std::error_code shard_dialogue::write(std::string_view lines) {
-  if (file_) loop_.resume();  // its next line may be due
+  if (file_) reactor_.resume();  // its next line may be due
   const std::error_code ec = output_.write(lines);
-  if (output_.keeps_lines()) loop_.arm(output_timer, output_pause);
+  if (output_.keeps_lines()) reactor_.arm(output_timer, output_pause);
   return ec;
 }
 
 void shard_dialogue::arm(session::timer timer, milliseconds after) {
   if (timer == session::timer::grace) grace_end_ = clock::now() + after;
-  loop_.arm(static_cast<std::size_t>(timer), after);
+  reactor_.arm(static_cast<std::size_t>(timer), after);
 }
 
 void shard_dialogue::call(session::call call) {
@@ -468,9 +469,9 @@ void shard_dialogue::left(exit_status status) {
   const auto now = clock::now();
   if (!grace_end_) grace_end_ = now + driver_.options().grace_time;
   const auto rest = ceil<milliseconds>(*grace_end_ - now);
-  loop_.arm(teardown_timer, std::max(rest, least_teardown));
+  reactor_.arm(teardown_timer, std::max(rest, least_teardown));
   // The session has waited for the callback during the grace time.
-  if (status == exit_status::callback_stuck) loop_.arm(stuck_timer, milliseconds(0));
+  if (status == exit_status::callback_stuck) reactor_.arm(stuck_timer, milliseconds(0));
 }
 
 /// In the order of the events, hence under the lock.

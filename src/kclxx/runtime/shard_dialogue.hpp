@@ -64,7 +64,7 @@ class shard_dialogue final : public detail::shard_service,
     /// Empty: see shard_runtime::serve().
     std::function<void(exit_status)> leave_process{};
     /// The loop of all sessions of the process, in place of a thread with a loop of its own.
-    io::event_loop* loop = nullptr;
+    io::event_loop* shared_loop = nullptr;
   };
   /// On the loop: user code has not returned in time. `why` is for the log, unless it is there
   /// already.
@@ -89,10 +89,10 @@ class shard_dialogue final : public detail::shard_service,
   void cannot_continue(const char* why) noexcept;
 
   // A loop of its own.
-  void run_loop() { loop_.run(); }
-  void stop_loop() { loop_.stop(); }
+  void run_loop() { reactor_.run(); }
+  void stop_loop() { reactor_.stop(); }
   /// On the loop's thread, or after run_loop(): the descriptors are left alone from now on.
-  void leave_loop() { loop_.leave_loop(); }
+  void leave_loop() { reactor_.leave_loop(); }
 
   // After run(), or when user code is stuck.
   /// Waits a moment until the last lines are written, and longer for those of the log: as long as
@@ -254,7 +254,7 @@ class shard_dialogue final : public detail::shard_service,
 
   std::optional<driver::file_dialogue> file_;  // made by the constructor; used under the lock
   io::input_poll poll_;
-  io::reactor loop_;
+  io::reactor reactor_;
 
   const io::forked_copy forked_;
 };

@@ -33,7 +33,7 @@ shard_runtime::shard_runtime(const configuration& settings, processor_factory ma
           options)) {}
 
 exit_status shard_runtime::serve() {
-  if (settings_.loop == nullptr) return serve_with_own_loop();
+  if (settings_.shared_loop == nullptr) return serve_with_own_loop();
   run_callbacks();
   std::unique_lock lock(mutex_);
   // User code may have returned while the session leaves as stuck.
@@ -121,7 +121,7 @@ void shard_runtime::leave_stuck(const char* why) {
     if (life_ != life::serving) return;
     life_ = life::leaving_stuck;
   }
-  if (settings_.loop == nullptr) return finish_stuck(why);
+  if (settings_.shared_loop == nullptr) return finish_stuck(why);
   try {
     const io::signal_block block;
     std::thread([self = shared_from_this(), why] { self->finish_stuck(why); }).detach();

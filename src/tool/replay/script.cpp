@@ -125,7 +125,7 @@ void script::read_daemon_line(const transcript::entry& entry) {
   }
   action next{kind_of(content.kind), content.action, entry.line_number, entry.at};
   next.content = std::move(content);
-  next.recorded = entry.line;
+  next.recorded_line = entry.line;
   if (persisted_ && !leave_out_persisted(next)) return;
   if (options_.recorded_pace && !entry.at) {
     return end_with(entry.line_number, "the line has no time, so there is no recorded pace");
@@ -149,7 +149,7 @@ bool script::leave_out_persisted(action& next) {
   }
   const sequence_position persisted = *std::exchange(persisted_, std::nullopt);
   if (!is_batch) return true;
-  if (auto rest = batch_after(next.recorded, persisted)) {
+  if (auto rest = batch_after(next.recorded_line, persisted)) {
     faults_.skip(next.content.records - rest->records, false);
     next.content.records = rest->records;
     next.content.data_bytes = rest->data_bytes;

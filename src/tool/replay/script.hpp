@@ -35,12 +35,12 @@ class script {
     std::size_t line_number = 0;
     std::optional<std::chrono::microseconds> at{};
     transcript::line_summary content{};
-    std::string_view recorded{};       // the transcript's line; valid until look_ahead()
+    std::string_view recorded_line{};  // the transcript's line; valid until look_ahead()
     std::optional<std::string> own{};  // another line in its place
     bool is_injected = false;          // by a fault: nothing was recorded of it
     bool is_last = false;              // the end of input comes next, whatever the transcript has
 
-    [[nodiscard]] std::string_view line() const noexcept { return own ? *own : recorded; }
+    [[nodiscard]] std::string_view line() const noexcept { return own ? *own : recorded_line; }
   };
 
   /// `persisted`: for a successor, which gets no record up to there.
@@ -82,7 +82,7 @@ class script {
   bool has_ended_ = false;
   std::optional<diagnostic> damage_;
   std::size_t line_number_ = 0;  // of the action that is played
-  bool is_last_ = false;         // that action
+  bool is_last_ = false;         // the action that is played: the end of input comes next
   std::optional<recording> recorded_;
   std::optional<transcript::entry> recorded_exit_;
 };

@@ -584,7 +584,7 @@ TEST_CASE("a stuck session is reported off the loop, whatever its log does, befo
                                    .log = ends[1],
                                    .input_is_file = false,
                                    .names = {},
-                                   .loop = &loop},
+                                   .shared_loop = &loop},
       [&](const shard_context& context) {
         context.log(log_level::warning, "never written");
         until_released();
