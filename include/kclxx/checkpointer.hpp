@@ -81,8 +81,8 @@ class KCLXX_EXPORT checkpointer {
 
   /// Persists the target without waiting. Requests are merged. The highest one is sent when the
   /// callback returns, or once it has run for 5 ms, at most once per
-  /// run_options::checkpoint_interval. In shard_ended do not wait for the handler of the last
-  /// record: that checkpoint follows the callback. After a stop was requested, no further target is
+  /// run_options::checkpoint_interval. The last record's checkpoint is sent after shard_ended has
+  /// returned: do not wait for its handler there. After a stop was requested, no further target is
   /// persisted.
   ///
   /// `handler`, if there is one, is called exactly once: with an empty error_code when the target

@@ -27,8 +27,8 @@ enum class errc {
   /// LATEST, AT_TIMESTAMP and SHARD_END cannot be checkpointed (TRIM_HORIZON covers nothing, and
   /// succeeds). Use the position of a record.
   invalid_position,
-  /// Nothing can wait for a checkpoint in initialize, in a timer, or in the handler of a record
-  /// that is not complete. Use async_checkpoint there.
+  /// In initialize and in a timer nothing can wait for a checkpoint. A handler can wait for earlier
+  /// records, but not for its own. Use async_checkpoint there.
   not_allowed_here,
   /// The daemon sent its next message without answering the checkpoint. Try again.
   not_answered,

@@ -88,9 +88,10 @@ class KCLXX_EXPORT observer {
       returned,
       /// The session ends: with exit_status::callback_failed, unless it was ending already.
       threw,
-      /// It threw a fenced_error or a checkpoint_error of a lost lease, or anything once the lease
-      /// was gone: the session continues. After shard_ended the session ends with
-      /// exit_status::shard_end_failed, unless the daemon has reported the loss.
+      /// It threw a fenced_error or a checkpoint_error of a lost lease. Once the lease is gone, any
+      /// exception counts as one, unless lease_lost throws it. The session continues. But if
+      /// shard_ended threw before the daemon reported the loss, the session ends with
+      /// exit_status::shard_end_failed.
       lease_gone,
     };
     callback_kind callback;

@@ -18,7 +18,7 @@ namespace kclxx {
 /// The daemon then ends the whole worker, with all its shards: catch what can be handled. After a
 /// fenced_error, or a checkpoint_error of a lost lease, the session continues, and at most
 /// lease_lost is called (docs/exactly-once.md). Do not throw these errors for other reasons. Once
-/// the lease is gone, any other exception but one of lease_lost has the same effect.
+/// the lease is gone, every exception has this effect, unless the callback lease_lost throws it.
 /// Thread safety: callbacks run one at a time on one thread: that of `run`, or one of the shard's.
 /// Blocking: a callback may block. The daemon waits, and the shard with it.
 class KCLXX_EXPORT record_processor {

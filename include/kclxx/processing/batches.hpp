@@ -31,7 +31,7 @@ struct batch_options {
   /// At least 1. Unset: no limit. Without a linger a call with more records is divided.
   std::optional<std::size_t> max_records{};
   /// Bytes of memory, at least 1: a record counts with its data, its partition key and 200 bytes. A
-  /// record of more is handed over alone. Unset: 64 MiB with a linger, otherwise no limit.
+  /// larger record is handed over alone. Unset: 64 MiB with a linger, otherwise no limit.
   std::optional<std::uint64_t> max_bytes{};
   /// How long a record may wait for others, by the shard's clock, which is virtual in the test kit;
   /// longer while the handler runs. 0: nothing is gathered.

@@ -37,8 +37,9 @@ struct parallel_options {
   /// While it is full the daemon waits. After a crash at most the window, and what was completed
   /// since the last checkpoint, is processed again.
   std::size_t window_records = 10'000;
-  /// Bytes of data. A batch counts until all its records and all earlier ones are complete. A
-  /// record of more is admitted alone, once the window is empty.
+  /// The same limit in bytes of data. A batch's bytes count until its records and all earlier ones
+  /// are complete. A record that is larger than the limit is admitted alone, once the window is
+  /// empty.
   std::uint64_t window_bytes = std::uint64_t{64} << 20;
 
   /// A handler that runs for longer is reported in the log, and again each time that its time has

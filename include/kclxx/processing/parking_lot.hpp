@@ -60,7 +60,7 @@ class KCLXX_EXPORT parking_file final : public parking_lot {
   explicit parking_file(const std::filesystem::path& directory);
   ~parking_file() override;
 
-  /// Opens and locks the file as park() does. Leaves no empty file.
+  /// Opens the file, and locks it unless another process has. Leaves no empty file.
   /// Errors: std::system_error when that is impossible.
   /// Blocking: until the file system has answered.
   void prepare(const shard_context& shard) override;

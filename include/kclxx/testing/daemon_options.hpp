@@ -25,8 +25,8 @@ struct daemon_options {
   std::uint32_t seed = 1;
   /// How long an action may wait in virtual time without progress: no batch is delivered, and no
   /// further position is requested or persisted. Then it throws std::logic_error with the last line
-  /// of the log, and the child counts as crashed. One wait can be longer, and `advance` has no
-  /// limit.
+  /// of the log, and the child counts as crashed. A single wait may exceed the limit: the next one
+  /// throws. `advance` does not count.
   std::chrono::milliseconds idle_limit = std::chrono::hours(48);
   /// The names in shard_context, which `run` takes from the environment; std::nullopt: not set.
   std::optional<std::string> stream_name{};

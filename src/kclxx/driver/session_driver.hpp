@@ -140,7 +140,7 @@ class session_driver {
                            checkpoint_handler handler, bool from_callback);
 
   [[nodiscard]] const std::optional<exit_status>& status() const noexcept { return status_; }
-  /// An action of the daemon's has no status yet.
+  /// See session.
   [[nodiscard]] bool is_open() const noexcept { return session_.is_open(); }
   /// The checkpoint that is not answered; SHARD_END is the null checkpoint.
   [[nodiscard]] const std::optional<sequence_position>& unanswered() const noexcept {

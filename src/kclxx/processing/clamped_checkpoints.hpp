@@ -19,8 +19,8 @@ namespace kclxx::processing {
 /// The service of handlers: what they request never covers a record that is not complete.
 ///
 /// A request waits until all records up to its target are complete. Without a target it means what
-/// is complete; from a handler also the handler's record. checkpoint() cannot wait for its caller's
-/// own record: errc::not_allowed_here.
+/// is complete; in a handler of `each` or `batches` also what the handler has now. checkpoint()
+/// cannot wait for its caller's own record: errc::not_allowed_here.
 ///
 /// Thread safety: all functions from any thread.
 class clamped_checkpoints final : public detail::shard_service_wrapper {

@@ -39,7 +39,8 @@ namespace kclxx::processing {
 /// failures. A lane applies its own result: on the callbacks' thread that would cost two switches
 /// between threads for each record.
 ///
-/// The mutex is held for no call of user code, nor of the service but is_observed().
+/// While the mutex is held no user code is called, and of the service only is_observed() and its
+/// pool's post().
 ///
 /// Thread safety: report functions from any thread, the others on the callbacks' thread. Lifetime:
 /// completions outlive it, with a weak pointer.
@@ -150,8 +151,8 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
 
   const parallel_options options_;
   const clamped_context clamped_;
-  const shard_context& shard_;
-  const std::shared_ptr<detail::shard_service> service_;
+  const shard_context& shard_;                            // clamped_'s, as handlers see it
+  const std::shared_ptr<detail::shard_service> service_;  // the session's own
   const std::stop_token stop_;
   failure_handling failures_;
   const io::forked_copy forked_;

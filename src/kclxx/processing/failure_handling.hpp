@@ -61,7 +61,7 @@ struct failure_decision {
 /// Decides for every form of processing what becomes of a record that failed: parks it, counts it,
 /// and logs what it does.
 ///
-/// 1. Call a handler, through attempt() where its end is observed at once.
+/// 1. Call a handler; a synchronous one through attempt(), which reports its end to observers.
 /// 2. Call on_success when an attempt succeeded, and on_retry_success too when it was not the
 ///    record's first one.
 /// 3. Call on_failure when a handler threw, and do what it decides.

@@ -32,7 +32,7 @@ using std::filesystem::path;
 /// A file that lines are appended to, locked against other processes.
 class locked_file {
  public:
-  /// `how`: LOCK_EX; with LOCK_NB it can return without the lock.
+  /// `operation`: LOCK_EX; with LOCK_NB it can return without the lock.
   explicit locked_file(const path& where, int operation = LOCK_EX) : path_(where) {
     constexpr int flags = O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
     struct stat about {};

@@ -23,9 +23,10 @@ class shard_runtime final : public std::enable_shared_from_this<shard_runtime> {
  public:
   using configuration = shard_dialogue::configuration;
 
-  /// `on_stuck`, with a loop: user code does not return, hence neither does serve(). Nothing else
-  /// of the session uses its descriptors any more. Called on any thread; if user code returns after
-  /// all, serve() returns callback_stuck after this function has returned.
+  /// `on_stuck`: with a shared loop, called when user code does not return, so that serve() does
+  /// not either. Nothing else of the session uses its descriptors any more. It is called on any
+  /// thread. If user code returns after all, serve() returns callback_stuck once this function has
+  /// returned.
   /// Errors: std::exception when a descriptor or a thread cannot be had.
   shard_runtime(const configuration& settings, processor_factory make_processor,
                 const run_options& options, std::function<void()> on_stuck = {});

@@ -37,8 +37,8 @@ class user_tasks {
   void run(std::function<void()> task);
   /// Call it once. The token has stopped when this returns, if a thread can be had.
   void request_stop();
-  /// What no thread could be had for. It waits for the next task, or for the callbacks' thread,
-  /// which runs it without the lock.
+  /// Tasks for which no thread could be had. The next task's thread runs them, too, or the
+  /// callbacks' thread does so without the lock.
   [[nodiscard]] std::vector<std::function<void()>> take_without_thread();
   [[nodiscard]] bool has_without_thread() const noexcept { return !without_thread_.empty(); }
   /// No handler is running, or waits for its thread.

@@ -109,7 +109,7 @@ class checkpoints {
     return complete_ < persisted_ ? persisted_ : complete_;
   }
 
- protected:
+ protected:  // for the test of the invariants
   void sent(const sequence_position& position, time_point now);
 
  private:

@@ -14,7 +14,7 @@ namespace kclxx::session {
 enum class closing_step {
   wait,    ///< for an answer, a timer or a request
   status,  ///< the action is closed
-  leave,   ///< without a status, which would report a success
+  leave,   ///< the session ends without a status, since a status means success
 };
 
 /// initialize and leaseLost: there is nothing to persist.

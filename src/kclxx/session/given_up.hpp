@@ -15,8 +15,8 @@ namespace kclxx::session {
 /// A processor that gave its shard up leaves after this time, if records still arrive (P68).
 inline constexpr std::chrono::minutes give_up_patience{5};
 
-/// User code threw since the lease is gone (P65): what the daemon sends is answered without a call,
-/// but for leaseLost.
+/// User code has reported by an exception that the lease is gone (P65). From then on what the
+/// daemon sends is answered without a call, except for leaseLost.
 class given_up {
  public:
   given_up(std::string why, time_point now)

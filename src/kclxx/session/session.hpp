@@ -63,8 +63,8 @@ class session {
     bool is_in_callback = false;  // else between two callbacks, or on another thread
   };
   void on_threw(const failure& thrown, time_point now, outputs& out);
-  /// Whether the session ends because of it. Once the lease is gone an exception has no further
-  /// meaning, such as that of a wait which the stop has ended. But lease_lost begins after that.
+  /// Whether the session ends because of it. Once the lease is gone only an exception of lease_lost
+  /// counts: any other may come from a wait that the stop has ended.
   [[nodiscard]] bool is_fatal(const failure& thrown) const noexcept;
   /// The process cannot continue, for instance for want of memory.
   void on_failure(exit_status status, const std::string& why, outputs& out);
@@ -87,7 +87,7 @@ class session {
   /// The callback has lasted callback_patience.
   void on_callback_lasts(time_point now, outputs& out);
 
-  /// An action of the daemon's has no status yet.
+  /// An action of the daemon's has no status yet, and may still get one.
   [[nodiscard]] bool is_open() const noexcept {
     return phase_ == phase::calling || phase_ == phase::closing || phase_ == phase::failing;
   }

@@ -194,9 +194,8 @@ void add_replay_command(CLI::App& app, invocation& run) {
       app,
       {"replay",
        "Plays the daemon's side of transcripts against a child, and reports what the child did.\n"
-       "Exit status: 0 no fault, 1 a breach, a difference or parked records that are not "
-       "complete,\n"
-       "3 the child failed, 4 bad transcript.",
+       "Exit status: 0 all is well, 1 the report has a finding, 3 the child failed, 4 bad "
+       "transcript.",
        "kclxx replay captured/*.jsonl -- ./word_count counts\n"
        "  kclxx replay --parked shardId-*.parked.jsonl -- ./my_processor\n"
        "  kclxx replay --faults throttle=0.1,shutdown-at=12,seed=7 shard0.jsonl -- ./word_count "
