@@ -2,6 +2,7 @@
 // Only a header, so that the launcher of kclxx-share can use it.
 #pragma once
 
+#include <initializer_list>
 #include <signal.h>
 
 namespace kclxx::io {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/signals.hpp"
 
+#include <initializer_list>
 #include <pthread.h>
 #include <signal.h>
 
