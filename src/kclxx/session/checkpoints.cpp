@@ -199,8 +199,7 @@ checkpoints::outcome checkpoints::answered(const std::optional<std::string>& err
   const auto covered = [&](const waiting_call& call) { return call.target <= position; };
   if (!error) {
     raise(persisted_, position);
-    failures_ = 0;
-    not_before_ = time_point::min();
+    end_backoff();
     notify_handlers(position, {}, out);
     notify_calls_if(covered, {}, out);
     return outcome::persisted;
@@ -235,12 +234,12 @@ checkpoints::outcome checkpoints::answered(const std::optional<std::string>& err
     if (is_wanted) {
       out.push_back(arm_timer{timer::retry, after});
     } else {
-      failures_ = 0;
-      not_before_ = time_point::min();
+      end_backoff();
     }
     return outcome::retry_later;
   }
   out.push_back(log_line{log_level::error, message, position});
+  end_backoff();
   if (pending_ <= position) pending_.reset();
   notify_handlers(position, ec, out);
   notify_calls_if(covered, ec, out);
@@ -250,10 +249,16 @@ checkpoints::outcome checkpoints::answered(const std::optional<std::string>& err
 void checkpoints::not_answered(errc why, outputs& out) {
   if (!unanswered_) return;
   const sequence_position position = *std::exchange(unanswered_, std::nullopt);
+  end_backoff();
   out.push_back(log_line{log_level::warning,
                          "the daemon did not answer the checkpoint at " + describe(position),
                          position});
   notify_calls_if([&](const waiting_call& call) { return call.target <= position; }, why, out);
+}
+
+void checkpoints::end_backoff() {
+  failures_ = 0;
+  not_before_ = time_point::min();
 }
 
 void checkpoints::report_unpersisted(log_level level, const char* when, outputs& out) const {

@@ -103,7 +103,6 @@ class checkpoints {
   [[nodiscard]] bool has_pending() const { return has_lease() && pending_ > persisted_; }
   /// Whether all that was delivered is complete.
   [[nodiscard]] bool is_all_complete() const { return delivered_ <= complete_or_persisted(); }
-  [[nodiscard]] const std::optional<sequence_position>& complete() const { return complete_; }
   [[nodiscard]] const std::optional<sequence_position>& delivered() const { return delivered_; }
   [[nodiscard]] std::optional<sequence_position> complete_or_persisted() const {
     return complete_ < persisted_ ? persisted_ : complete_;
@@ -140,6 +139,7 @@ class checkpoints {
   [[nodiscard]] optional_position next(time_point now, send_scope scope) const;
   [[nodiscard]] bool is_paced(time_point now) const;
   [[nodiscard]] optional_position wanted(time_point now, send_scope scope) const;
+  void end_backoff();
   template <class Predicate>
   void notify_calls_if(Predicate chosen, std::error_code result, outputs& out);
   void notify_handlers(const sequence_position& up_to, std::error_code result, outputs& out);

@@ -574,18 +574,20 @@ struct sender : session::checkpoints {
     answered("ThrottlingException", {}, std::nullopt, out);
     return not_before().time_since_epoch();
   }
-  void succeed(const std::string& number) {
+  void answer(const std::string& number, const std::optional<std::string>& error) {
     deliver(sequence_position(number));
     send(sequence_position(number));
     session::outputs out;
-    answered(std::nullopt, {}, std::nullopt, out);
+    answered(error, {}, std::nullopt, out);
   }
 };
 
 }  // namespace
 
-TEST_CASE("a backoff is at least half of what it may be, and begins anew after a success",
+TEST_CASE("a backoff is at least half of what it may be, and begins anew after another answer",
           "[session][P41]") {
+  const auto error =
+      GENERATE(std::optional<std::string>(), std::optional<std::string>("InvalidStateException"));
   const run_options options{.retry = {1000ms, 8000ms}};
   for (std::uint32_t seed = 1; seed <= 200; ++seed) {
     INFO(seed);
@@ -597,7 +599,7 @@ TEST_CASE("a backoff is at least half of what it may be, and begins anew after a
     CHECK(is_between(to_daemon.fail("100"), 500, 1000));
     CHECK(is_between(to_daemon.fail("100"), 1000, 2000));
     CHECK(is_between(to_daemon.fail("100"), 2000, 4000));
-    to_daemon.succeed("100");
+    to_daemon.answer("100", error);
     CHECK(is_between(to_daemon.fail("200"), 500, 1000));
   }
 }
