@@ -377,7 +377,11 @@ void child::async_checkpoint(const std::optional<sequence_position>& position,
 
 bool child::sleep_until(time_point deadline) {
   if (!may_request("sleep_until()")) return false;
-  wait_until(deadline, [this] { return stop_.stop_requested(); });
+  if (!wait_until(deadline, [this] { return stop_.stop_requested(); })) {
+    refuse(
+        "sleep_until() waits for a stop, and nothing can bring it: on this one thread it would "
+        "never return");
+  }
   return !stop_requested();
 }
 

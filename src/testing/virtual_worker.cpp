@@ -79,6 +79,7 @@ daemon::virtual_worker::~virtual_worker() {
 
 void daemon::virtual_worker::start_child() {
   is_asked_to_stop_ = false;
+  if (child_ && child_->thrown()) thrown_ = child_->thrown();
   shard_context::fields names{.stream_name = settings_.stream_name,
                               .application_name = settings_.application_name,
                               .worker_id = settings_.worker_id};
@@ -175,10 +176,7 @@ void daemon::virtual_worker::run_until_quiet() {
       child_->kill();
     }
     child_->settle();
-    if (child_->run_user_code()) {
-      if (child_->thrown()) thrown_ = child_->thrown();
-      continue;
-    }
+    if (child_->run_user_code()) continue;
     if (child_->status() || child_->is_gone() || !consumer_->is_waiting()) return;
     if (child_->awaits_completion()) return;  // the test has to complete records
     // The daemon waits for a status, which waits for a retry.

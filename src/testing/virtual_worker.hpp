@@ -55,7 +55,9 @@ class daemon::virtual_worker {
   [[nodiscard]] const daemon_model::lease& lease() const noexcept { return lease_; }
   [[nodiscard]] testing::child& child() const noexcept { return *child_; }
   [[nodiscard]] const virtual_clock& clock() const noexcept { return *clock_; }
-  [[nodiscard]] const std::exception_ptr& thrown() const noexcept { return thrown_; }
+  [[nodiscard]] const std::exception_ptr& thrown() const noexcept {
+    return child_->thrown() ? child_->thrown() : thrown_;
+  }
   [[nodiscard]] bool is_asked_to_stop() const noexcept { return is_asked_to_stop_; }
   /// A line about them; empty when there is none.
   [[nodiscard]] std::string unmet_faults() const;
@@ -105,7 +107,7 @@ class daemon::virtual_worker {
   daemon_model::lease lease_;
   std::optional<daemon_model::shard_consumer> consumer_;
   std::shared_ptr<testing::child> child_;
-  std::exception_ptr thrown_;
+  std::exception_ptr thrown_;  // of earlier children
   bool is_initialized_ = false;
   bool ends_input_in_callback_ = false;
   bool is_asked_to_stop_ = false;  // by the present child

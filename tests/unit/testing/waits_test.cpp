@@ -297,6 +297,28 @@ TEST_CASE("a lost lease that is reported elsewhere gives the shard up", "[testin
   CHECK(daemon.thrown() == nullptr);
 }
 
+TEST_CASE("a failure that is reported between two actions is seen", "[testing][seam]") {
+  const shard_context* context = nullptr;
+  testing::daemon daemon([&](const shard_context& shard) {
+    context = &shard;
+    return std::make_unique<recording_processor>();
+  });
+  daemon.initialize();
+  context->fail(std::make_exception_ptr(std::runtime_error("no space left")));
+  CHECK(daemon.exit_status() == exit_status::callback_failed);
+  CHECK_THROWS_WITH(std::rethrow_exception(daemon.thrown()), "no space left");
+  daemon.resume();
+  CHECK_THROWS_WITH(std::rethrow_exception(daemon.thrown()), "no space left");
+}
+
+TEST_CASE("a sleep that nothing can end is refused", "[testing][endless]") {
+  testing::daemon daemon(each([](const record&, const shard_context& shard) {
+    shard.sleep_for(shard_context::clock::duration::max());
+  }));
+  CHECK_THROWS_WITH(daemon.initialize().deliver({"a"}),
+                    Contains("waits for a stop, and nothing can bring it"));
+}
+
 TEST_CASE("a failure without an exception is refused", "[testing][seam]") {
   CHECK_THROWS_AS(shard_context({}).fail(nullptr), std::invalid_argument);
 }
