@@ -78,26 +78,27 @@ requires(detail::handles_record<std::decay_t<Handler>> ||
 /// std::error_code: `std::error_code(ec) == kclxx::checkpoint_condition::lease_gone`.
 ///
 /// The handler is posted to its associated executor. Until then the operation counts as outstanding
-/// work of that executor. On an idle shard it can take hours, until an action is open. When the
-/// execution context is destroyed first, the handler is destroyed with it, and not called.
+/// work of that executor. On an idle shard the checkpoint can take hours, until an action is open.
+/// If the execution context is destroyed before that, the handler is destroyed and never called.
 ///
-/// In a coroutine of `parallel`, pass a callback: the checkpoint of its own or a later record is
-/// sent only after it has returned. A wait for it fails with errc::not_allowed_here, or never ends
-/// (docs/processing.md).
+/// A coroutine of `parallel` must not wait for the checkpoint of its own or a later record, which
+/// is sent after the coroutine has returned: pass a callback. The wait fails with
+/// errc::not_allowed_here, or never ends (docs/processing.md).
 /// Errors: the error code is passed to the handler; use_awaitable and use_future throw it.
 /// Thread safety: as checkpointer.
 template <class CompletionToken>
-auto async_checkpoint(const checkpointer& with, const checkpoint_target& target,
+auto async_checkpoint(const checkpointer& checkpointer, const checkpoint_target& target,
                       CompletionToken&& token) {
   return boost::asio::async_initiate<CompletionToken, void(boost::system::error_code)>(
-      [](auto handler, const checkpointer& on, const checkpoint_target& up_to) {
+      [](auto handler, const kclxx::checkpointer& session, const checkpoint_target& position) {
         const auto executor = boost::asio::get_associated_executor(handler);
-        const bool is_endless = detail::running_records::waits_for_itself(handler, executor, up_to);
+        const bool is_endless =
+            detail::running_records::waits_for_itself(handler, executor, position);
         auto post = detail::pending_checkpoints_of(executor).add(std::move(handler), executor);
         if (is_endless) return post(errc::not_allowed_here);
-        on.async_checkpoint(up_to, std::move(post));
+        session.async_checkpoint(position, std::move(post));
       },
-      token, with, target);
+      token, checkpointer, target);
 }
 
 }  // namespace kclxx::asio

@@ -53,9 +53,9 @@ requires(detail::handles_json<std::decay_t<Function>, Value> ||
   if constexpr (detail::handles_json<stored, Value>) {
     using subject = std::conditional_t<detail::handles_json_record<stored, Value>, const record&,
                                        const record_batch&>;
-    return [call = stored(std::forward<Function>(function))](subject from,
+    return [call = stored(std::forward<Function>(function))](subject source,
                                                              const shard_context& shard) mutable {
-      detail::call_with_json<Value>(call, from, shard);
+      detail::call_with_json<Value>(call, source, shard);
     };
   } else {
     return [make = stored(std::forward<Function>(function))](const shard_context& shard) mutable {

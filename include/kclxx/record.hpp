@@ -34,12 +34,12 @@ class record {
   };
 
   /// Nothing is checked, not even that the sequence number is a number: see position().
-  explicit record(const fields& from) noexcept
-      : data_(from.data ? non_null(*from.data) : std::string_view()),
-        partition_key_(from.partition_key ? non_null(*from.partition_key) : std::string_view()),
-        sequence_number_(from.sequence_number),
-        sub_sequence_number_(from.sub_sequence_number),
-        arrival_(from.approximate_arrival_timestamp.value_or(no_arrival)) {}
+  explicit record(const fields& values) noexcept
+      : data_(values.data ? non_null(*values.data) : std::string_view()),
+        partition_key_(values.partition_key ? non_null(*values.partition_key) : std::string_view()),
+        sequence_number_(values.sequence_number),
+        sub_sequence_number_(values.sub_sequence_number),
+        arrival_(values.approximate_arrival_timestamp.value_or(no_arrival)) {}
   /// The fields that it was made from.
   [[nodiscard]] fields as_fields() const noexcept {
     // Copies of a record name all fields like this: a further one does not compile unhandled.

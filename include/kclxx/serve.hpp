@@ -35,10 +35,10 @@ struct transport {
 /// time (shard_context::log).
 /// Blocking: until the session ends, at most run_options::grace_time plus one second after the end
 /// of the input; but the end of a plain file does not interrupt a callback. Callbacks run on a
-/// thread of the session. If one has not returned by then, its thread is abandoned: this returns
-/// exit_status::callback_stuck, the thread keeps its processor and no longer uses the descriptors.
-/// Other sessions continue.
-[[nodiscard]] KCLXX_EXPORT exit_status serve(const transport& over,
+/// thread of the session. A callback that has not returned in that time keeps the thread and the
+/// processor, but not the descriptors; serve() then returns exit_status::callback_stuck. Other
+/// sessions continue.
+[[nodiscard]] KCLXX_EXPORT exit_status serve(const transport& connection,
                                              processor_factory make_processor,
                                              const run_options& options = {});
 

@@ -43,7 +43,7 @@ class KCLXX_EXPORT shard_context {
 
   /// For a test, without a session: the machine's clock, no timers, and checkpoints that fail at
   /// once with errc::daemon_gone (async_checkpoint then calls its handler before it returns).
-  explicit shard_context(fields from);
+  explicit shard_context(fields values);
   shard_context(const shard_context&) = delete;
   shard_context& operator=(const shard_context&) = delete;
   ~shard_context() = default;
@@ -131,8 +131,8 @@ class KCLXX_EXPORT shard_context {
 
  private:
   friend struct detail::service_access;
-  shard_context(fields from, std::shared_ptr<detail::shard_service> service)
-      : fields_(std::move(from)), service_(std::move(service)) {}
+  shard_context(fields values, std::shared_ptr<detail::shard_service> service)
+      : fields_(std::move(values)), service_(std::move(service)) {}
 
   fields fields_;
   std::shared_ptr<detail::shard_service> service_;

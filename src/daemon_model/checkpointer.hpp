@@ -16,7 +16,7 @@ namespace kclxx::daemon_model {
 /// lease table at all.
 class shard_record_processor_checkpointer {
  public:
-  /// `of` outlives this object.
+  /// `lease` outlives this object.
   shard_record_processor_checkpointer(daemon_version version, lease& lease)
       : version_(version),
         lease_(lease),

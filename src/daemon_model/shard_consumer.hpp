@@ -90,7 +90,7 @@ using daemon_events = std::vector<daemon_event>;
 /// Pure: no descriptor, thread or clock. Thread safety: none.
 class shard_consumer {
  public:
-  /// `of` outlives this object.
+  /// `lease` outlives this object.
   shard_consumer(daemon_version version, lease& lease)
       : version_(version), lease_(lease), checkpointer_(version, lease) {}
 

@@ -40,7 +40,7 @@ child::child(configuration settings, std::shared_ptr<virtual_clock> time,
       log_function_(settings.options.log),
       log_level_(settings.options.logging.level),
       observers_(settings.options.observers),
-      context_(std::move(settings.context)),
+      context_(std::move(settings.names)),
       driver_(std::move(settings.make_processor), settings.options, settings.seed, *this) {
   context_.stop_token = stop_.get_token();
   set_names();

@@ -52,7 +52,7 @@ class child final : public detail::shard_service,
   struct configuration {
     processor_factory make_processor;
     run_options options;
-    shard_context::fields context;  // the names
+    shard_context::fields names;  // of stream, application and worker
     std::uint32_t seed;
   };
 

@@ -63,10 +63,10 @@ inline void require_few_levels(std::string_view text) {
 
 /// Errors: permanent_error; std::bad_alloc.
 template <class Value>
-Value parse_json(const record& from) {
-  require_few_levels(from.data());
+Value parse_json(const record& source) {
+  require_few_levels(source.data());
   try {
-    return nlohmann::json::parse(from.data()).template get<Value>();
+    return nlohmann::json::parse(source.data()).template get<Value>();
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const nlohmann::json::parse_error& error) {
@@ -82,16 +82,16 @@ Value parse_json(const record& from) {
 /// Parses, and calls the function with what its form asks for.
 /// Errors: permanent_error; what the function throws.
 template <class Value, class Function>
-void call_with_json(Function& function, const record& from, const shard_context& shard) {
-  auto value = parse_json<Value>(from);
+void call_with_json(Function& function, const record& source, const shard_context& shard) {
+  auto value = parse_json<Value>(source);
   if constexpr (is_procedure_of<Function, Value>) {
     static_cast<void>(shard);
     function(std::move(value));
   } else if constexpr (is_procedure_of<Function, Value, const record&>) {
     static_cast<void>(shard);
-    function(std::move(value), from);
+    function(std::move(value), source);
   } else {
-    function(std::move(value), from, shard);
+    function(std::move(value), source, shard);
   }
 }
 

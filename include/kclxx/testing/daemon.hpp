@@ -51,7 +51,7 @@ class daemon {
 
   /// log() has each message. `options.log` gets those of at least logging.level. None go to stderr.
   explicit daemon(processor_factory make_processor, const run_options& options = {},
-                  daemon_options with = {});
+                  daemon_options settings = {});
   /// A moved-from daemon can only be destroyed or assigned to.
   daemon(daemon&&) noexcept;
   daemon& operator=(daemon&&) noexcept;
@@ -139,7 +139,7 @@ class daemon {
 
  private:
   class virtual_worker;
-  friend std::ostream& operator<<(std::ostream& out, const daemon& from);
+  friend std::ostream& operator<<(std::ostream& out, const daemon& source);
   explicit daemon(std::unique_ptr<virtual_worker> successor);
   [[nodiscard]] record_processor& any_processor() const;
   [[noreturn]] static void refuse_type(const std::type_info& found, const std::type_info& wanted);
@@ -148,6 +148,6 @@ class daemon {
 };
 
 /// Writes dialogue(), and last the faults that no checkpoint has met.
-std::ostream& operator<<(std::ostream& out, const daemon& from);
+std::ostream& operator<<(std::ostream& out, const daemon& source);
 
 }  // namespace kclxx::testing

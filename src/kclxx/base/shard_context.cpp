@@ -73,8 +73,8 @@ class no_session final : public detail::shard_service {
 
 }  // namespace
 
-shard_context::shard_context(fields from)
-    : fields_(std::move(from)), service_(std::make_shared<no_session>(fields_.stop_token)) {}
+shard_context::shard_context(fields values)
+    : fields_(std::move(values)), service_(std::make_shared<no_session>(fields_.stop_token)) {}
 
 shard_context::timer_id shard_context::after(std::chrono::milliseconds delay,
                                              std::function<void()> function) const {

@@ -48,15 +48,15 @@ exit_status serve(const shard_runtime::configuration& configuration,
 
 }  // namespace
 
-exit_status serve(const transport& over, processor_factory make_processor,
+exit_status serve(const transport& connection, processor_factory make_processor,
                   const run_options& options) {
-  shard_context::fields names{.stream_name = over.stream_name,
-                              .application_name = over.application_name,
-                              .worker_id = over.worker_id};
-  return serve({.input = over.input,
-                .output = over.output,
-                .log = over.log,
-                .input_is_file = io::is_file(over.input),
+  shard_context::fields names{.stream_name = connection.stream_name,
+                              .application_name = connection.application_name,
+                              .worker_id = connection.worker_id};
+  return serve({.input = connection.input,
+                .output = connection.output,
+                .log = connection.log,
+                .input_is_file = io::is_file(connection.input),
                 .names = std::move(names)},
                make_processor, options);
 }

@@ -15,9 +15,9 @@ namespace kclxx::tool {
 /// Errors: properties_error at line 0 for a variable that names no key.
 properties overrides_in(const std::vector<std::string>& environment);
 
-/// `all` with each override in its key's place, whatever spelling of it the generation takes for
+/// `all` with each override in its key's place, whatever spelling of it the major version takes for
 /// the same; an empty override takes the key out. One that takes nothing out stays when the
-/// generation has no such key, so that it is found to be a mistake.
+/// version has no such key, so that it is found to be a mistake.
 properties with_overrides(properties all, const properties& overrides, kcl_version which);
 
 }  // namespace kclxx::tool

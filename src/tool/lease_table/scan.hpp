@@ -51,11 +51,11 @@ struct scan {
   std::map<std::string, backlog> backlogs;
 
   /// What another table of KCL 3 has: leader and version of TABLE-CoordinatorState.
-  void add_coordinator_state(std::string_view json);
+  void add_coordinator_state(std::string_view text);
 };
 
 /// Errors: bad_scan.
-[[nodiscard]] scan parse_scan(std::string_view json);
+[[nodiscard]] scan parse_scan(std::string_view text);
 
 /// When a record arrived, in seconds since 1970: Kinesis has put it into the sequence number.
 /// Nothing: it is no sequence number of that kind.

@@ -53,7 +53,7 @@ std::string to_string(const child_exit& exit) {
          ")";
 }
 
-child_process::child_process(const std::vector<std::string>& command, error_output error_goes,
+child_process::child_process(const std::vector<std::string>& command, error_output errors,
                              process_group group)
     : program_(command.empty() ? "" : command.front()),
       has_own_group_(group == process_group::own) {
@@ -63,7 +63,7 @@ child_process::child_process(const std::vector<std::string>& command, error_outp
   pipe_ends error_pipe;
   starts.put(in.read.get(), STDIN_FILENO);
   starts.put(out.write.get(), STDOUT_FILENO);
-  if (error_goes == error_output::piped) {
+  if (errors == error_output::piped) {
     error_pipe = make_pipe(program_);
     starts.put(error_pipe.write.get(), STDERR_FILENO);
   }

@@ -34,7 +34,7 @@ class child_process {
   /// `command` is the program, looked up in PATH when it has no slash, and its arguments.
   /// Errors: start_error.
   explicit child_process(const std::vector<std::string>& command,
-                         error_output error = error_output::inherited,
+                         error_output errors = error_output::inherited,
                          process_group group = process_group::inherited);
   ~child_process();
   child_process(const child_process&) = delete;

@@ -34,7 +34,7 @@ class spawner {
   spawner(const spawner&) = delete;
   spawner& operator=(const spawner&) = delete;
 
-  /// The program's descriptor `to` is this one. Lifetime: `from` is open until start().
+  /// The program's descriptor `target` is `source`, which stays open until start().
   void put(int source, int target);
   void put_null_device(int target);
   /// It is the first of a new process group.

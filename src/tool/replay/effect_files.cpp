@@ -19,7 +19,7 @@ void read_lines(const fs::path& file, const std::string& before, effect_lines& l
   for (std::string line; std::getline(in, line);) ++lines[before + line];
 }
 
-/// Adds what `from` has more often than `other`.
+/// Adds what `source` has more often than `other`.
 void add_surplus(const effect_lines& source, const effect_lines& other, std::uint64_t& count,
                  std::vector<std::string>& first) {
   for (const auto& [line, times] : source) {

@@ -30,11 +30,10 @@ class recording {
   // What is read from the transcript.
   void begin(protocol::action_kind what, const std::optional<sequence_position>& largest);
   void on_child_line(std::string_view line, std::size_t line_number);
-  void on_answer(const transcript::line_summary& answer);
+  void on_answer(const transcript::line_summary& line);
 
   // What this child does.
-  /// The error that was recorded for the same position in the same action, the next one of them;
-  /// std::nullopt when there is none, or it was no failure.
+  /// The next answer that was recorded for this position in this action, if it was an error.
   std::optional<std::string> take_failure(const daemon_model::child_checkpoint& asked);
   /// An answer of ShutdownException was recorded and not handed out.
   [[nodiscard]] bool has_lost_lease() const noexcept;

@@ -25,7 +25,7 @@ replay_result replay_files(const std::vector<replay_input>& inputs,
                            const std::vector<std::string>& child, const replay::options& options,
                            unsigned parallel);
 
-/// Plays them without faults, then with those of `how`, and compares what the child left in
+/// Plays them without faults, then with those of `options`, and compares what the child left in
 /// `effects`. The words of `child` and the name `effects` may have effect_directories::placeholder.
 /// The result is that of the second run.
 /// Errors: the same; command_error when the first run failed or left no effects; those of

@@ -12,7 +12,7 @@
 namespace kclxx::test {
 
 /// A batch that owns its records: a key and data for each, and sequence numbers from `first` on.
-/// `alive` can be asked whether somebody still has it.
+/// The weak pointer of take() tells whether somebody still has it.
 class owned_batch {
  public:
   using keys_and_data = std::vector<std::pair<std::string, std::string>>;
