@@ -20,7 +20,7 @@ namespace kclxx {
 /// Which records a checkpoint covers: all of the shard up to and including this position.
 class checkpoint_target {
  public:
-  /// Everything. In a callback: all records delivered. Elsewhere, on another thread or in a timer:
+  /// Everything: in a callback all delivered records, in a handler the complete ones, elsewhere
   /// those whose callback has returned.
   checkpoint_target() noexcept = default;
   checkpoint_target(const sequence_position& position)  // NOLINT(google-explicit-constructor)
@@ -53,10 +53,10 @@ class checkpoint_target {
 ///
 /// A handle: copies are cheap and equivalent, and one may outlive the shard (then every call fails
 /// with errc::daemon_gone). While the worker has the lease, a checkpoint of a position that is
-/// already persisted succeeds at once. checkpoint and checkpoint_until fail where they would wait
-/// without end: errc::not_allowed_here.
+/// already persisted succeeds at once. Where checkpoint and checkpoint_until could wait without
+/// end, they always fail: with errc::not_allowed_here.
 /// Errors: besides those named below, std::bad_alloc; in the test kit also process_ended, which a
-/// `catch (...)` must rethrow, and std::logic_error for a use that it cannot play.
+/// `catch (...)` must rethrow, and std::logic_error for a use that the kit does not support.
 /// Thread safety: any thread may call all functions; in the test kit only the test's thread may.
 class KCLXX_EXPORT checkpointer {
  public:
@@ -68,9 +68,8 @@ class KCLXX_EXPORT checkpointer {
   /// Retryable errors are retried according to run_options::retry. Calls that wait at the same
   /// time share one message to the daemon.
   /// Errors: checkpoint_error, or `ec`.
-  /// Blocking: until the daemon answers, which it does only while an action is open. So a call on
-  /// another thread between two callbacks waits for the next one, on an idle shard for hours: give
-  /// it a deadline, or use `async_checkpoint`.
+  /// Blocking: until the daemon answers. It answers only while an action is open: on an idle shard
+  /// a call on another thread can wait for hours. Use checkpoint_until or async_checkpoint there.
   void checkpoint(const checkpoint_target& target = {}) const;
   void checkpoint(const checkpoint_target& target, std::error_code& ec) const;
   /// The same, but fails with errc::timed_out when `deadline` passes. The target then stays
@@ -79,11 +78,10 @@ class KCLXX_EXPORT checkpointer {
   void checkpoint_until(const checkpoint_target& target, clock::time_point deadline,
                         std::error_code& ec) const;
 
-  /// Persists the target without waiting. Requests are merged. The highest one is sent when the
-  /// callback returns, or once it has run for 5 ms, at most once per
-  /// run_options::checkpoint_interval. The last record's checkpoint is sent after shard_ended has
-  /// returned: do not wait for its handler there. After a stop was requested, no further target is
-  /// persisted.
+  /// Persists the target without waiting. Requests are merged. The highest target is sent when the
+  /// callback returns or has run for 5 ms, at most once per run_options::checkpoint_interval. In
+  /// shard_ended the checkpoint of the last record is sent only after the return: do not wait for
+  /// its handler. After a stop was requested, no further target is persisted.
   ///
   /// `handler`, if there is one, is called exactly once: with an empty error_code when the target
   /// or a later position is persisted, or with the reason why this process will never persist it.
@@ -91,7 +89,7 @@ class KCLXX_EXPORT checkpointer {
   ///
   /// Handlers run one at a time on a thread of the session, perhaps while a callback runs: lock
   /// what both use. When the session is over, async_checkpoint itself calls the handler, with
-  /// errc::daemon_gone. So do not hold a lock that the handler takes while you call it. A handler
+  /// errc::daemon_gone. So call async_checkpoint without a lock that the handler takes. A handler
   /// should be short, and must not wait for a checkpoint. In the test kit handlers run on the
   /// test's thread, between callbacks and while a callback waits.
   ///

@@ -15,7 +15,7 @@ enum class errc {
   /// Another worker holds the lease and continues from the last checkpoint. Drop the work. A
   /// checkpoint in record_processor::lease_lost fails with this error, too.
   lease_lost = 1,
-  /// The daemon closed its end, or this process is leaving. The records will be delivered again:
+  /// The daemon closed its end, or the session ends. The records will be delivered again:
   /// return from the callback.
   daemon_gone,
   /// The deadline passed before the daemon answered. The position stays pending and is sent later;
@@ -27,8 +27,8 @@ enum class errc {
   /// LATEST, AT_TIMESTAMP and SHARD_END cannot be checkpointed (TRIM_HORIZON covers nothing, and
   /// succeeds). Use the position of a record.
   invalid_position,
-  /// In initialize and in a timer nothing can wait for a checkpoint. A handler can wait for earlier
-  /// records, but not for its own. Use async_checkpoint there.
+  /// The call would wait without end: in initialize, in a timer, or in a handler for a record that
+  /// is not complete, such as its own. Use async_checkpoint.
   not_allowed_here,
   /// The daemon sent its next message without answering the checkpoint. Try again.
   not_answered,

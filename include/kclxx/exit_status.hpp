@@ -5,12 +5,13 @@
 namespace kclxx {
 
 /// How a child process ends; `run` returns the value as an int. The daemon logs it as "Child
-/// process exited with value: 10".
+/// process exited with value: 10". If kclxx detects a bug in itself, the status is callback_failed
+/// or resource_failure: report what the log says.
 enum class exit_status : int {
   ok = 0,  ///< the daemon closed the input while no action was open; nothing needs to be done
   /// A callback, a timer, a checkpoint handler or the factory threw; or records still arrived five
-  /// minutes after a fenced_error; or kclxx detected a bug in itself. The log has the message. The
-  /// daemon ends the whole worker, so catch what can be handled.
+  /// minutes after a fenced_error. The log has the message. The daemon ends the whole worker, so
+  /// catch what can be handled.
   callback_failed = 10,
   /// A line from the daemon is malformed or out of order; the log describes it. Check that only the
   /// daemon writes to the child's stdin, or install a newer kclxx.
@@ -21,13 +22,13 @@ enum class exit_status : int {
   /// The session had to end, and user code did not end within run_options::grace_time. Check
   /// shard_context::stop_token() in long callbacks.
   callback_stuck = 13,
-  /// The end of the shard could not be checkpointed, or a fenced_error was thrown though the daemon
-  /// still has the lease. See the lease table and the daemon's log.
+  /// The end of the shard was not checkpointed: each attempt failed, or a fenced_error was thrown
+  /// before it. See the lease table and the daemon's log.
   shard_end_failed = 14,
   /// The process could not be set up, or `run` was called twice: mend what the log names.
   start_failed = 15,
   /// Memory, or another resource, was exhausted: give the process more, or lower the daemon's
-  /// maxRecords. Or kclxx detected a bug in itself, which the log names: report it.
+  /// maxRecords.
   resource_failure = 16,
   /// The process that serves all shards under kclxx-share has ended. Look for a crash or OOM kill.
   resident_gone = 17,

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// See kclxx/kclxx.hpp for the default contract of errors, threads and blocking.
 #pragma once
 
 /// Marks what a shared kclxx library exports; everything else in it is hidden. A program has no use

@@ -30,12 +30,12 @@ struct log_entry {
 };
 
 /// Which messages are written, how and where. The environment takes precedence:
-/// KCLXX_LOG=warning,json sets the level, and json or text (either may be left out); KCLXX_LOG_FILE
-/// sets the file.
+/// KCLXX_LOG=warning,json sets the level and the form, json or text (either may be left out);
+/// KCLXX_LOG_FILE sets the file.
 /// Thread safety: a value; `run`, `serve` and log_writer copy it.
 struct log_options {
   log_level level = log_level::info;  ///< messages below this level are dropped
-  /// False: a line is "kclxx shardId-000000000003 warning: ...", in a file with the date in front.
+  /// False: a line is "kclxx shardId-000000000003 warning: ..."; in a file the date precedes it.
   /// True: one object in a line, with time, level, shard, position and message.
   bool json = false;
   /// A file that lines are appended to. It is opened for each line, so it can be rotated. Empty:

@@ -23,7 +23,8 @@ namespace kclxx {
 ///    lease_gained, and call its record().
 /// 3. When you make a recorder, export metric::build_info with the value 1: record() never sets it.
 ///
-/// Thread safety: none; events of one session come one at a time.
+/// Thread safety: none; events of one session come one at a time. With several sessions, lock what
+/// has the recorders.
 class KCLXX_EXPORT metrics_recorder {
  public:
   /// As Prometheus defines them.

@@ -48,7 +48,7 @@ class KCLXX_EXPORT observer {
   struct lease_ended {
     /// How the lease ended.
     enum class reason {
-      /// Another worker processes the shard: at leaseLost, or at shardEnded.
+      /// Another worker has the lease, which became known at leaseLost or shardEnded.
       lost,
       /// The end of the shard is persisted.
       shard_finished,
@@ -89,7 +89,7 @@ class KCLXX_EXPORT observer {
       /// The session ends: with exit_status::callback_failed, unless it was ending already.
       threw,
       /// It threw a fenced_error or a checkpoint_error of a lost lease. Once the lease is gone, any
-      /// exception counts as one, unless lease_lost throws it. The session continues. But if
+      /// exception has this outcome, unless lease_lost throws it. The session continues. But if
       /// shard_ended threw before the daemon reported the loss, the session ends with
       /// exit_status::shard_end_failed.
       lease_gone,
@@ -134,7 +134,7 @@ class KCLXX_EXPORT observer {
   /// A handler was called for a record, or for a part of a batch, and ended. `position` is that of
   /// the first or only record.
   struct record_attempted {
-    /// The result. That of an async_record_handler is what its completion reported.
+    /// The result; with an async_record_handler, what its completion reported.
     enum class outcome { succeeded, failed };
     sequence_position position;
     /// From 1 on.

@@ -16,14 +16,14 @@ namespace kclxx {
 /// One Kinesis record, as a view into the batch that it came in.
 ///
 /// Thread safety: immutable; may be read from any thread.
-/// Lifetime: every view ends with the last copy of its `record_batch`. Keep a copy of the batch
-/// (it is a handle) to keep its records.
+/// Lifetime: a view is valid as long as a copy of its `record_batch` exists. Keep a copy of the
+/// batch (it is a handle) to keep its records.
 class record {
  public:
   /// A date, in UTC.
   using time_point = std::chrono::system_clock::time_point;
 
-  /// The fields of a record; tests and other sources of records fill one in.
+  /// The fields of a record; tests and other sources of records fill them in.
   /// Lifetime: the views are not copied; what they point to must outlive the record.
   struct fields {
     std::optional<std::string_view> data{};           ///< the payload, already decoded from base64

@@ -16,11 +16,11 @@ namespace kclxx {
 /// other than process_records do nothing by default.
 /// Errors: an exception that leaves a callback ends the session with exit_status::callback_failed.
 /// The daemon then ends the whole worker, with all its shards: catch what can be handled. After a
-/// fenced_error, or a checkpoint_error of a lost lease, the session continues, and at most
-/// lease_lost is called (docs/exactly-once.md). Do not throw these errors for other reasons. Once
-/// the lease is gone, every exception has this effect, unless the callback lease_lost throws it.
-/// Thread safety: callbacks run one at a time on one thread: that of `run`, or one of the shard's.
-/// Blocking: a callback may block. The daemon waits, and the shard with it.
+/// fenced_error, or a checkpoint_error of a lost lease, the session continues, but calls no
+/// callback except lease_lost (docs/exactly-once.md). Do not throw these errors for other reasons.
+/// Once the lease is gone, any exception is treated so, except one from lease_lost. Thread safety:
+/// callbacks run one at a time on one thread: run's caller, or one of the session. Blocking: a
+/// callback may block. The daemon waits, and the shard with it.
 class KCLXX_EXPORT record_processor {
  public:
   virtual ~record_processor() = default;
@@ -30,7 +30,8 @@ class KCLXX_EXPORT record_processor {
   /// Called first, right after the constructor. Nothing can be checkpointed yet.
   virtual void initialize(const shard_context& context);
 
-  /// Called with the next records. Printing is safe: fd 1 leads to stderr, not to the daemon.
+  /// Processes the next records. With checkpoint_mode::automatic they are complete when it returns.
+  /// Printing is safe: under `run` fd 1 leads to stderr, not to the daemon.
   virtual void process_records(record_batch batch, const checkpointer& checkpointer) = 0;
 
   /// The lease is gone: another worker processes the shard. Nothing can be checkpointed.

@@ -21,8 +21,8 @@ namespace kclxx {
 /// changes no signal if stdin is a terminal. May be called once in a process; `serve` may be called
 /// many times. In a process that kclxx-share has started, run() serves all shards of the daemon
 /// (docs/sharing.md).
-/// Errors: none thrown; see exit_status. Each failure is one line in the log, if the log is read in
-/// time (shard_context::log).
+/// Errors: none thrown; see exit_status. Each failure is one line in the log; a log that
+/// nobody reads can lose it (shard_context::log).
 /// Blocking: until the daemon ends the dialogue. If a callback ignores the stop token, the process
 /// ends with std::_Exit, at most run_options::grace_time plus one second after the end of the
 /// input. A process that kclxx-share has started abandons the callback's thread instead, and

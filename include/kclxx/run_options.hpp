@@ -38,16 +38,17 @@ struct retry_options {
 /// The built-in outputs of metrics (docs/metrics.md), all off. The environment takes precedence:
 /// KCLXX_METRICS_DIR, KCLXX_SUMMARY_SECONDS and KCLXX_CLOUDWATCH_SECONDS.
 struct metrics_options {
-  /// Where each shard has a Prometheus text file, `kclxx.APPLICATION.SHARD.prom`, for the textfile
-  /// collector of node_exporter. It is removed when the lease ends or the exit status is 0; after a
-  /// failure it stays. The directory must exist. An empty string means no file.
+  /// The directory of the Prometheus text files, one for each shard:
+  /// `kclxx.APPLICATION.SHARD.prom`, for the textfile collector of node_exporter. A file is removed
+  /// when the lease ends or the exit status is 0; after a failure it stays. The directory must
+  /// exist. Empty: no files.
   std::string directory{};
   std::chrono::milliseconds write_interval{15000};  ///< at least 1 ms
   /// The program's own families, as whole lines of Prometheus' text format; their series have the
-  /// shard as a label. Called before each write of the file, on a thread of the session. A function
-  /// that throws adds nothing, and is logged once.
+  /// shard as a label. Called before each write of the file, on a thread of the session; several
+  /// sessions call it at the same time. A function that throws adds nothing, and is logged once.
   std::function<std::string(const observer::shard_names&)> own_families{};
-  /// False: the file stays at the end of the lease and at exit status 0, too.
+  /// Whether the file is removed at the end of the lease and at exit status 0.
   bool remove_at_end = true;
   /// The interval of summary lines in the log. Each states what was done since the one before.
   /// 0: no lines.
@@ -65,10 +66,11 @@ struct run_options {
   checkpoint_mode mode = checkpoint_mode::automatic;
   /// The least time between two checkpoints that are made automatically or with async_checkpoint.
   /// 0: with every batch. Each checkpoint costs the daemon a write to its lease table. The interval
-  /// does not apply to retries, after a failed callback, or once shutdown_requested or shard_ended
-  /// has returned. A checkpoint is sent only while an action is open: on a shard that has become
-  /// idle it waits for the daemon's next call. callProcessRecordsEvenForEmptyRecordList in the
-  /// daemon's properties makes the daemon call regularly.
+  /// does not delay retries, nor checkpoints in shard_ended and those that follow
+  /// shutdown_requested or a failed callback. A checkpoint is sent only while an action is open: on
+  /// a shard that has become idle it waits for the daemon's next action.
+  /// callProcessRecordsEvenForEmptyRecordList in the daemon's properties makes the daemon send one
+  /// regularly.
   std::chrono::milliseconds checkpoint_interval{5000};
   retry_options retry{};
   /// How long checkpoints are retried after the daemon has sent shutdownRequested, the callback's
@@ -76,8 +78,9 @@ struct run_options {
   std::chrono::milliseconds shutdown_retry_limit{10000};
 
   // What is accepted.
-  /// The longest line from the daemon, in bytes. A batch is one line: 14 MB as read from Kinesis,
-  /// far more when the daemon took aggregated records apart.
+  /// The longest line from the daemon, in bytes; a longer one ends the session with protocol_error.
+  /// A batch is one line: up to 14 MB as read from Kinesis, far more when the daemon took
+  /// aggregated records apart.
   std::size_t max_line_length = std::size_t{1} << 30;
 
   // How the session ends.
@@ -87,15 +90,15 @@ struct run_options {
   std::chrono::milliseconds grace_time{10000};
 
   /// Under kclxx-share one process serves all shards, and several threads call the factory. False:
-  /// kclxx-share executes the program for each shard. That is for shards that disturb each other.
+  /// kclxx-share executes the program for each shard, for instance if shards disturb each other.
   bool share_process = true;
 
   // Where messages go.
   log_options logging{};
   /// Called with each message of at least logging.level. If it is empty or throws, a log_writer
   /// writes the message. A session calls the function on a thread of its own, one message at a
-  /// time, in order. Several sessions (see `serve`) call it at the same time. Messages of `run`
-  /// before the session are not filtered, and come on its thread.
+  /// time, in order. Several sessions (see `serve`) call it at the same time. Before the
+  /// session, messages are not filtered, and come on the thread that called `run`.
   std::function<void(const log_entry&)> log{};
 
   // What is observed.

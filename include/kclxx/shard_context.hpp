@@ -22,7 +22,7 @@ namespace kclxx {
 /// What a processor can know about its shard, its clock and its timers.
 ///
 /// Errors: besides those named below, std::bad_alloc; in the test kit also process_ended, which a
-/// `catch (...)` must rethrow, and std::logic_error for a use that it cannot play.
+/// `catch (...)` must rethrow, and std::logic_error for a use that the kit does not support.
 /// Thread safety: all functions may be called from any thread; in the test kit from the test's
 /// thread only.
 /// Lifetime: as long as the processor, which may keep the reference that it got.
@@ -83,14 +83,14 @@ class KCLXX_EXPORT shard_context {
   /// `after` calls the function once, when `delay` has passed; `every` calls it in each `period`.
   /// Both call it on the callbacks' thread, between callbacks, on an idle shard too. Periods that
   /// elapse during a callback cause one call after it. Timers end before lease_lost is called, and
-  /// with the session; a timer that is started later never runs. An exception is treated like one
+  /// with the session; one that is started after that never runs. An exception is treated like one
   /// from a callback. A delay below zero counts as zero.
   /// Errors: std::logic_error without a session, or for a period below 1 ms.
   /// Lifetime: the function is destroyed after its last call, or when the timer is cancelled.
   timer_id after(std::chrono::milliseconds delay, std::function<void()> function) const;
   timer_id every(std::chrono::milliseconds period, std::function<void()> function) const;
-  /// Ends a timer. Does nothing if it has ended already. On the callbacks' thread: the function
-  /// does not run again. On another thread: the function may be running now.
+  /// Ends a timer. Does nothing if it has ended already. After a call on the callbacks' thread the
+  /// function does not run again; after one on another thread it may still be running.
   void cancel(timer_id timer) const { service_->cancel_timer(timer); }
 
   /// Ends the session as an exception from a callback does: for a thread of the processor's own,
@@ -108,17 +108,17 @@ class KCLXX_EXPORT shard_context {
   void request_worker_stop() const { service_->request_worker_stop(); }
 
   /// Writes `text`, with the shard's id and `position`, to run_options::log, or by a log_writer if
-  /// that is empty. Control characters are escaped. A thread of the session writes it. While
-  /// nobody reads the log, lines are dropped; a later line has their number. Without a session
-  /// `kclxx: ` and the unescaped text go to stderr at once.
+  /// that is empty. Control characters are escaped. A thread of the session writes the line. A
+  /// text below log_options::level is dropped, and so are lines that nobody reads in time: a later
+  /// line states how many. Without a session `kclxx: ` and the unescaped text go to stderr at once.
   void log(log_level level, const std::string& text,
            const std::optional<sequence_position>& position = std::nullopt) const {
     service_->log(level, text, position);
   }
 
-  /// The stream's, application's and worker's names, from the environment variables
-  /// KCLXX_STREAM_NAME, KCLXX_APPLICATION_NAME and KCLXX_WORKER_ID, which `kclxx daemon run`
-  /// exports; the daemon itself does not pass them on.
+  /// The names of stream, application and worker; std::nullopt if unknown. `run` takes them from
+  /// the environment variables KCLXX_STREAM_NAME, KCLXX_APPLICATION_NAME and KCLXX_WORKER_ID, which
+  /// `kclxx daemon run` exports; `serve` takes them from its transport.
   [[nodiscard]] const std::optional<std::string>& stream_name() const noexcept {
     return fields_.stream_name;
   }

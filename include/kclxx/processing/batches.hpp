@@ -28,10 +28,11 @@ namespace kclxx {
 /// Errors: `batches` throws std::invalid_argument for a limit of 0 and a negative linger.
 /// Thread safety: a value; processors copy it.
 struct batch_options {
-  /// At least 1. Unset: no limit. Without a linger a call with more records is divided.
+  /// The most records that a call of the handler gets, at least 1. Unset: no limit.
   std::optional<std::size_t> max_records{};
-  /// Bytes of memory, at least 1: a record counts with its data, its partition key and 200 bytes. A
-  /// larger record is handed over alone. Unset: 64 MiB with a linger, otherwise no limit.
+  /// The most bytes that a call of the handler gets, at least 1. A record counts as its data, its
+  /// partition key and 200 bytes; one that is larger than the limit is handed over alone. Unset:
+  /// 64 MiB with a linger, otherwise no limit.
   std::optional<std::uint64_t> max_bytes{};
   /// How long a record may wait for others, by the shard's clock, which is virtual in the test kit;
   /// longer while the handler runs. 0: nothing is gathered.
@@ -45,10 +46,10 @@ struct batch_options {
 ///
 ///     return kclxx::run(kclxx::batches(handler, {}, {.max_records = 500, .linger = 2s}));
 ///
-/// The records are complete when the handler returns; it gets no empty batch. batch_failure names
-/// those that failed. After any other exception the handler gets halves of the batch until the
-/// failing record is alone: good records can come again. Of these calls only one with a single
-/// record counts as an attempt.
+/// The records are complete when the handler returns. It throws a batch_failure to name those that
+/// failed. After any other exception the handler gets halves of the batch until the failing record
+/// is alone: good records can come again. Of these calls only those with a single record count as
+/// attempts. The handler gets no empty batch.
 ///
 /// Records that are handed over between two processRecords calls are checkpointed with the next
 /// call or at the shutdown.

@@ -16,8 +16,8 @@ namespace detail {
 class taken_record;
 }
 
-/// A record given to a handler, which must call complete() or fail() exactly once. A completion
-/// that is destroyed without either counts as failed. Move-only; a default-constructed,
+/// Reports the result of one record: call complete() or fail() exactly once. A completion that is
+/// destroyed without either counts as failed. Move-only; a default-constructed,
 /// moved-from or reported one is empty.
 ///
 /// When the lease is lost or the session has ended, a report has no effect.

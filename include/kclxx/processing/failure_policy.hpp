@@ -33,19 +33,20 @@ class KCLXX_EXPORT permanent_error : public std::runtime_error {
 /// Thread safety: immutable; copies may be used on any thread, and share the causes.
 class KCLXX_EXPORT batch_failure : public std::exception {
  public:
-  /// A record that failed an attempt. Policy, log and parking lot use `cause`, or the batch_failure
-  /// if it is null.
+  /// A record that failed an attempt. Policy, log and parking lot use `cause`; if that is null, the
+  /// batch_failure.
   struct failed {
     sequence_position position;
     std::exception_ptr cause{};
   };
 
-  /// The record at `position` failed. Those before it are complete, and it is tried again with the
-  /// rest of the batch. A position outside the batch is ignored, and the batch is halved.
+  /// The record at `position` failed. Earlier records are complete; this one is tried again with
+  /// the rest of the batch. A position outside the batch is ignored: the handler then gets halves,
+  /// as after any other exception.
   explicit batch_failure(const sequence_position& position, std::exception_ptr cause = nullptr);
   /// These records failed, and come again without the others, which are complete. With order::key
   /// (batch_options) the later records of their partition keys come again, too. A position that no
-  /// record of the batch has is ignored. If none is left, the batch is halved.
+  /// record of the batch has is ignored. If none is left, the handler gets halves.
   /// Errors: std::invalid_argument for no record; std::bad_alloc.
   explicit batch_failure(std::vector<failed> records);
   batch_failure(const batch_failure&) noexcept = default;
@@ -55,7 +56,7 @@ class KCLXX_EXPORT batch_failure : public std::exception {
   [[nodiscard]] const char* what() const noexcept override { return contents_->text.c_str(); }
   /// At least one, in the order of the call.
   [[nodiscard]] const std::vector<failed>& records() const noexcept { return contents_->records; }
-  /// Whether the records after the first failed one can be complete.
+  /// True if it was made from a list: the records that it does not name are complete.
   [[nodiscard]] bool are_others_complete() const noexcept { return contents_->are_others_complete; }
 
  private:
@@ -80,6 +81,7 @@ enum class bad_record {
 
 /// Keeps an outage from making records bad. A shard's circuit opens when `failures` attempts in a
 /// row have failed. Permanent errors, and a record that fails while others succeed, do not count.
+/// With max_attempts or max_age the attempts must be of more than one record.
 ///
 /// While the circuit is open, failure_policy::max_attempts and max_age do not apply. The handler is
 /// called for one record at a time, after waits that double from failure_policy::max_backoff to

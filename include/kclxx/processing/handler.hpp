@@ -54,13 +54,14 @@ void require_function(const Function& function) {
 ///
 /// A handler returns nothing; it throws when the subject is not processed. Once a stop was
 /// requested (shard_context::stop_token), what it returns or throws has no effect: the record is
-/// delivered again. A checkpoint that a handler requests by its context never covers an incomplete
-/// record: it waits until all records up to its target are complete. A generic lambda is taken for
-/// a function of a record; in `batches`, of a batch. For a completion or a shard_context, write the
-/// parameter's type. Copies share the function.
+/// delivered again. A generic lambda is taken for a function of a record; in `batches`, of a batch.
+/// For a completion or a shard_context, write the parameter's type. Copies share the function.
 ///
-/// Thread safety: the form of processing and the number of shards in the process decide from how
-/// many threads the function is called.
+/// async_checkpoint through a handler's context is sent once all records up to its target are
+/// complete. Until then checkpoint() fails with errc::not_allowed_here.
+///
+/// Thread safety: see `each`, `batches` and `parallel`. Several shards in one process call the
+/// function at the same time.
 /// Lifetime: the function is destroyed with the last copy and the last processor that it is in.
 template <class Subject>
 class basic_handler {

@@ -45,15 +45,15 @@ struct parallel_options {
   /// A handler that runs for longer is reported in the log, and again each time that its time has
   /// doubled. 0: never.
   std::chrono::milliseconds stuck_after{60'000};
-  /// After that report the session ends: with callback_stuck if the handler still runs after
-  /// run_options::grace_time, otherwise with callback_failed.
+  /// True: the first such report ends the session: with callback_stuck if the handler still runs
+  /// after run_options::grace_time, otherwise with callback_failed.
   bool leave_when_stuck = false;
 
   /// How long shutdown_requested waits for records that are not complete. When a record ends the
-  /// session, running handlers have this time, too. The default fits a
-  /// shutdownGraceMillis of 25 s, which `kclxx daemon check` recommends: 10 s remain for the
-  /// checkpoint and for other shards. run_options::shutdown_retry_limit, 10 s by default, counts
-  /// from the same moment: a checkpoint that fails later than that is not tried again.
+  /// session, running handlers have this time, too. With the
+  /// default, a shutdownGraceMillis of 25 s, which `kclxx daemon check` recommends, leaves 10 s for
+  /// the checkpoint and for other shards. A checkpoint that fails later than
+  /// run_options::shutdown_retry_limit after shutdownRequested is not tried again.
   std::chrono::milliseconds drain_timeout{15'000};
 };
 

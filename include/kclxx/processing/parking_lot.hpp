@@ -24,7 +24,7 @@ struct failed_record {
 
 /// Where failed records are stored for later: a dead-letter queue. Derive from it to use a queue or
 /// a table of your own.
-/// Thread safety: `park` may be called from several threads at the same time.
+/// Thread safety: both functions may be called from several threads at the same time.
 class KCLXX_EXPORT parking_lot {
  public:
   parking_lot() = default;
@@ -60,7 +60,8 @@ class KCLXX_EXPORT parking_file final : public parking_lot {
   explicit parking_file(const std::filesystem::path& directory);
   ~parking_file() override;
 
-  /// Opens the file, and locks it unless another process has. Leaves no empty file.
+  /// Opens the file, and locks it, but does not wait for another process's lock. An empty file is
+  /// removed again.
   /// Errors: std::system_error when that is impossible.
   /// Blocking: until the file system has answered.
   void prepare(const shard_context& shard) override;

@@ -23,8 +23,8 @@
 namespace kclxx::testing {
 
 /// A MultiLangDaemon with one shard in virtual time, on the test's thread. It uses the code of
-/// production, except for threads and pipes. A std::stop_callback may run on another thread; then
-/// what it asks of the shard, or logs, has no effect.
+/// production, except for threads and pipes. A std::stop_callback may run on another thread; its
+/// calls to the shard, log() included, then have no effect.
 ///
 /// Each function returns once the dialogue is quiet: callbacks have run, checkpoints are answered,
 /// and the clock has advanced past the retries that a callback or the end of an action waited for.
@@ -32,11 +32,11 @@ namespace kclxx::testing {
 /// Errors: std::logic_error from a function that a daemon could not perform now, and from one that
 /// would never end (see daemon_options::idle_limit); std::invalid_argument for an argument that no
 /// daemon could send. An exception of a callback does not reach the caller: exit_status(), log()
-/// and thrown() have it, and the next call throws. One for a lost lease is only in log(), and the
-/// child continues (see record_processor).
+/// and thrown() have it, and the next call throws. An exception for a lost lease is only in log(),
+/// and the child continues (see record_processor).
 /// Thread safety: none. What another thread asks for has no effect, and the next call throws.
 /// Lifetime: the processor can be inspected until crash(), resume() or the end of this object.
-/// Handlers that are due after that end are not called.
+/// Checkpoint handlers that are due after the end of this object are not called.
 /// Blocking: while user code runs in it.
 class daemon {
  public:
@@ -49,7 +49,8 @@ class daemon {
     bool operator==(const checkpoint_attempt&) const = default;
   };
 
-  /// log() has each message. `options.log` gets those of at least logging.level. None go to stderr.
+  /// A daemon before initialize(). log() has each message, `options.log` gets those of at least
+  /// logging.level, and stderr none.
   explicit daemon(processor_factory make_processor, const run_options& options = {},
                   daemon_options settings = {});
   /// A moved-from daemon can only be destroyed or assigned to.
@@ -63,14 +64,16 @@ class daemon {
   /// highest so far, beginning with 1; partition key "key"; arrival by the virtual clock.
   daemon& deliver(const std::vector<std::string>& payloads,
                   std::optional<milliseconds> millis_behind_latest = milliseconds(0));
-  /// Every field as given. A field that is left out is null in the daemon's line; a sequence
-  /// number that is left out is the next free one.
-  /// Errors: std::invalid_argument when one is not a number.
+  /// Every field as given. A field that is left out is null in the daemon's line, but a sequence
+  /// number is then the next free one, and a sub-sequence number 0.
+  /// Errors: std::invalid_argument when a sequence number is not a number.
   daemon& deliver_records(const std::vector<record::fields>& records,
                           std::optional<milliseconds> millis_behind_latest = milliseconds(0));
   /// The user records of one aggregated (KPL) record: one sequence number, sub-sequence 0, 1, ...
   daemon& deliver_aggregate(const std::vector<std::string>& payloads,
                             std::optional<milliseconds> millis_behind_latest = milliseconds(0));
+  /// The daemon sends leaseLost, shardEnded or shutdownRequested; before KCL 2.1, `shutdown` in
+  /// place of the first two.
   daemon& lose_lease();
   daemon& end_shard();
   daemon& request_shutdown();
@@ -86,7 +89,8 @@ class daemon {
   /// std::exception. Unlike a real kill, this destroys local objects.
   daemon& crash();
   /// A successor starts after crash() or once the child has left: a new processor is initialized
-  /// at persisted(), and the records after that are delivered again. Unmet faults are gone.
+  /// at persisted(), and the records after that are delivered again. Faults that no checkpoint has
+  /// met are dropped.
   daemon& resume();
 
   // Faults; these may be set inside a callback, too.
@@ -118,8 +122,8 @@ class daemon {
   /// Once the child has exited; a killed one has none.
   [[nodiscard]] std::optional<kclxx::exit_status> exit_status() const noexcept;
   /// The first exception of the child's user code, or what it gave to shard_context::fail; null if
-  /// there is none. With several children, that of the last one that has one. An exception after
-  /// which the session continues does not count (see record_processor).
+  /// there is none. After resume(), that of the last child that has one. An exception after which
+  /// the session continues does not count (see record_processor).
   [[nodiscard]] std::exception_ptr thrown() const noexcept;
   /// Whether the child's stop token has stopped; true after a crash.
   [[nodiscard]] bool stop_requested() const noexcept;

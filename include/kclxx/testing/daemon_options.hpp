@@ -13,8 +13,8 @@ namespace kclxx::testing {
 /// What a test seldom sets.
 /// Thread safety: a value; a daemon copies it.
 struct daemon_options {
-  /// The KCL that the daemon is of. They differ in the lines that end a shard, and in which
-  /// checkpoints they refuse (docs/protocol.md, "Daemon versions").
+  /// The daemon's KCL. Its versions differ in the lines that end a shard, and in which checkpoints
+  /// they refuse (docs/protocol.md, "Daemon versions").
   enum class kcl {
     v1,    ///< 1.x: `shutdown` with the reason TERMINATE or ZOMBIE
     v2_0,  ///< 2.0: `shutdown` with the reason SHARD_END or LEASE_LOST
@@ -23,10 +23,10 @@ struct daemon_options {
   kcl version = kcl::v3;
   /// For the jitter of retries, which is the same in each run with the same seed.
   std::uint32_t seed = 1;
-  /// How long an action may wait in virtual time without progress: no batch is delivered, and no
-  /// further position is requested or persisted. Then it throws std::logic_error with the last line
-  /// of the log, and the child counts as crashed. A single wait may exceed the limit: the next one
-  /// throws. `advance` does not count.
+  /// How much virtual time a function of `daemon` may take without progress: no batch is delivered,
+  /// and no further position is requested or persisted. Then the function throws std::logic_error
+  /// with the last line of the log, and the child counts as crashed. A single wait may exceed the
+  /// limit: the next one throws. `advance` does not count.
   std::chrono::milliseconds idle_limit = std::chrono::hours(48);
   /// The names in shard_context, which `run` takes from the environment; std::nullopt: not set.
   std::optional<std::string> stream_name{};
