@@ -47,7 +47,8 @@ class virtual_threads : public std::enable_shared_from_this<virtual_threads> {
   [[nodiscard]] std::unique_ptr<detail::thread_pool> make_pool();
 
   /// On a thread, as in production: on a running callback's own a stop callback could wait for what
-  /// the callback holds. Without such a wait it has run when this returns.
+  /// the callback holds. Without such a wait it has run when this returns, unless it takes longer
+  /// than 100 ms of real time.
   void request_stop(std::stop_source source);
   /// Once the callback has returned.
   void join_stop();

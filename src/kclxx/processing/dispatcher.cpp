@@ -97,7 +97,7 @@ std::optional<dispatcher::time_point> dispatcher::next_wake(time_point now) {
   };
   if (!may_take(now)) return earliest;
   or_at(work_.queue().next_due());
-  // A lane that runs takes a probe that is due. It leaves when none is.
+  // A lane that runs takes a probe that is due, so only a lane to be posted needs the wake-up.
   const auto probe = work_.is_for_handler() ? failures_.next_probe() : std::nullopt;
   if (probe && (*probe > now || work_.lanes_wanted(lanes_) > 0)) or_at(probe);
   return earliest;

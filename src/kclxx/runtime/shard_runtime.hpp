@@ -25,7 +25,7 @@ class shard_runtime final : public std::enable_shared_from_this<shard_runtime> {
 
   /// `on_stuck`: with a shared loop, called when user code does not return, so that serve() does
   /// not either. Nothing else of the session uses its descriptors any more. It is called on any
-  /// thread. If user code returns after all, serve() returns callback_stuck once this function has
+  /// thread. If user code returns after all, serve() returns callback_stuck once `on_stuck` has
   /// returned.
   /// Errors: std::exception when a descriptor or a thread cannot be had.
   shard_runtime(const configuration& settings, processor_factory make_processor,
