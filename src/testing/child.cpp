@@ -337,8 +337,12 @@ bool child::may_request(const char* function) {
   return !is_gone_;
 }
 
+bool child::is_on_own_thread(const char* function) {
+  return !virtual_threads::is_stop_thread() && usage_->is_owner(function);
+}
+
 bool child::may_report(const char* function) {
-  if (virtual_threads::is_stop_thread() || !usage_->is_owner(function)) return false;
+  if (!is_on_own_thread(function)) return false;
   leave_callback_of_the_dead();
   return !is_gone_;
 }
@@ -399,8 +403,7 @@ void child::wait_until_notified(time_point deadline) {
 }
 
 void child::notify() {
-  if (virtual_threads::is_stop_thread() || !usage_->is_owner("a completion, or notify(),")) return;
-  is_notified_ = true;
+  if (is_on_own_thread("a completion, or notify(),")) is_notified_ = true;
 }
 
 void child::fail(std::exception_ptr thrown) {
@@ -421,13 +424,13 @@ void child::log(log_level level, const std::string& text,
 child::timer_id child::start_timer(std::chrono::milliseconds delay,
                                    std::chrono::milliseconds period,
                                    std::function<void()> function) {
-  if (virtual_threads::is_stop_thread() || !usage_->is_owner("a completion, or a timer,")) return 0;
+  if (!is_on_own_thread("a completion, or a timer,")) return 0;
   leave_callback_of_the_dead();
   return timers_.start(clock_->now() + delay, period, std::move(function));
 }
 
 void child::cancel_timer(timer_id timer) {
-  if (!virtual_threads::is_stop_thread() && usage_->is_owner("cancel()")) timers_.cancel(timer);
+  if (is_on_own_thread("cancel()")) timers_.cancel(timer);
 }
 
 }  // namespace kclxx::testing

@@ -162,12 +162,13 @@ class child final : public detail::shard_service,
   void end_user_code();
   /// Time passes for user code, at most to the deadline. False when nothing can end the wait.
   bool wait_until(time_point deadline, const std::function<bool()>& is_over);
-  /// False for a call that has no effect: a stop callback's, or one of a killed process. `function`
-  /// is a literal. Errors: std::logic_error on another thread; those of
-  /// leave_callback_of_the_dead().
-  [[nodiscard]] bool may_request(const char* function);
-  /// The same, but on another thread it is false, and the end of the verb reports it (usage).
+  // Of the function of shard_service that is called; its name is a literal.
+  /// False on another thread, which the end of the verb reports (usage), and in a stop callback.
+  [[nodiscard]] bool is_on_own_thread(const char* function);
+  /// The same, and false for a killed process. Errors: those of leave_callback_of_the_dead().
   [[nodiscard]] bool may_report(const char* function);
+  /// The same, but another thread gets std::logic_error.
+  [[nodiscard]] bool may_request(const char* function);
   void require_progress();
   [[noreturn]] void end_without_progress();
   /// In user code the end of the verb reports it, too.
