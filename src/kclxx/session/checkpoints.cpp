@@ -142,7 +142,7 @@ checkpoints::optional_position checkpoints::wanted(time_point now, send_scope sc
       scope == send_scope::all || (scope == send_scope::paced && is_paced(now));
   optional_position highest;
   for (const waiting_call& call : calls_) raise(highest, call.target);
-  if (scope == send_scope::handlers) {
+  if (scope == send_scope::handlers) {  // the highest target of one below the last record
     const auto at_last_record =
         std::lower_bound(handlers_.begin(), handlers_.end(), delivered_,
                          [](const waiting_handler& waiting, const optional_position& delivered) {
