@@ -6,14 +6,17 @@
 namespace kclxx::driver {
 
 bool file_dialogue::is_full() const noexcept {
-  return held_ || (driver_.is_open() && !driver_.unanswered());
+  return action_ || has_ended_ || (driver_.is_open() && !driver_.unanswered());
 }
 
 void file_dialogue::on_line(line_decoder::outcome line) {
   auto* const decoded = std::get_if<line_decoder::decoded>(&line);
   if (decoded == nullptr) return driver_.on_line(std::move(line));
   auto* const answer = std::get_if<protocol::checkpoint_answer>(&decoded->message.body);
-  if (answer == nullptr) return pass_on(std::move(*decoded));
+  if (answer == nullptr) {
+    action_ = std::move(*decoded);
+    return pass_on();
+  }
   const auto& asked = driver_.unanswered();
   if (!asked) {
     driver_.on_log(log_level::info, "skipped an answer to a checkpoint that was not asked for");
@@ -23,22 +26,21 @@ void file_dialogue::on_line(line_decoder::outcome line) {
   driver_.on_line(std::move(line));
 }
 
-/// An action, or the end.
-void file_dialogue::pass_on(next_part part) {
-  while (driver_.is_open() && driver_.unanswered() && !driver_.status()) driver_.on_no_answer();
-  const bool is_end = std::holds_alternative<end>(part);
-  // What is missing to the end of a shard does not come any more.
-  if (driver_.is_open() && !(is_end && driver_.awaits_completion())) {
-    held_ = std::move(part);
-  } else if (is_end) {
-    driver_.on_end_of_input(false);
-  } else {
-    driver_.on_line(std::move(std::get<line_decoder::decoded>(part)));
-  }
+void file_dialogue::on_end() {
+  has_ended_ = true;
+  pass_on();
 }
 
-void file_dialogue::resume() {
-  if (held_) pass_on(*std::exchange(held_, std::nullopt));
+/// Hands over the action, or else the end, if it is due.
+void file_dialogue::pass_on() {
+  if (!action_ && !has_ended_) return;
+  while (driver_.is_open() && driver_.unanswered() && !driver_.status()) driver_.on_no_answer();
+  // What is missing to the end of a shard does not come any more.
+  const bool is_end = !action_ && driver_.awaits_completion();
+  if (driver_.is_open() && !is_end) return;
+  if (action_) return driver_.on_line(*std::exchange(action_, std::nullopt));
+  has_ended_ = false;
+  driver_.on_end_of_input(false);
 }
 
 }  // namespace kclxx::driver

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <optional>
-#include <variant>
 
 #include "driver/line_decoder.hpp"
 #include "driver/session_driver.hpp"
@@ -19,20 +18,18 @@ class file_dialogue {
   explicit file_dialogue(session_driver& driver) : driver_(driver) {}
 
   void on_line(line_decoder::outcome line);
-  void on_end() { pass_on(end{}); }
+  void on_end();
   /// The child has written: what waits may be due.
-  void resume();
+  void resume() { pass_on(); }
   /// No more lines now.
   [[nodiscard]] bool is_full() const noexcept;
 
  private:
-  struct end {};
-  using next_part = std::variant<line_decoder::decoded, end>;
-
-  void pass_on(next_part part);
+  void pass_on();
 
   session_driver& driver_;
-  std::optional<next_part> held_;
+  std::optional<line_decoder::decoded> action_;  // not handed over yet
+  bool has_ended_ = false;                       // after that action
 };
 
 }  // namespace kclxx::driver

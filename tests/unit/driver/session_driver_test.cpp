@@ -574,6 +574,18 @@ TEST_CASE("a file that continues, or ends, instead of an answer fails what waits
     child.run_call();
     CHECK_FALSE(child.driver.status());
   }
+  SECTION("a call, and the last action and the end follow the status") {
+    child.feed([&] { child.driver.on_checkpoint(1, std::nullopt, true); });
+    child.records({"200"});
+    child.feed([&] { child.file->on_end(); });
+    child.run_call();
+    child.resume();
+    CHECK_FALSE(child.driver.status());
+    child.run_call();
+    child.resume();
+    CHECK(child.take_written().back() == status_line("processRecords"));
+    CHECK(child.driver.status() == exit_status::ok);
+  }
   SECTION("the end of the shard") {
     child.feed([&] { child.driver.on_async_checkpoint(std::nullopt, {}, true); });
     child.run_call();
