@@ -122,7 +122,7 @@ void fault_schedule::begin_shard(std::string_view id) {
 }
 
 void fault_schedule::begin_successor() noexcept {
-  what_.kill_at.reset();
+  if (kill_was_met_) what_.kill_at.reset();
   batches_ = records_ = 0;
   asked_for_unknown_ = false;
   after_line_ = after_line::nothing;

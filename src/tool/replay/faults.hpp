@@ -68,9 +68,10 @@ class fault_schedule {
  public:
   explicit fault_schedule(const faults& what) : what_(what) {}
 
-  /// The draws are the shard's own. Before this nothing that they decide goes wrong.
+  /// The draws are the shard's own. Before this call no fault that is drawn happens.
   void begin_shard(std::string_view id);
-  /// The same shard from its beginning on, with the series as they are. kill-at was met.
+  /// The same shard from its beginning on, with the series as they are. kill-at does not happen
+  /// again.
   void begin_successor() noexcept;
   /// Counts records that the successor does not get again: a whole batch, or the first records of
   /// one.

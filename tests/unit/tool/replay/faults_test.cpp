@@ -95,6 +95,23 @@ TEST_CASE("a fault is met in the batch of its number, or in the one that has its
   CHECK(shard.unmet().empty());
 }
 
+TEST_CASE("kill-at happens once, also when another kill came first", "[replay][faults]") {
+  using after = fault_schedule::after_line;
+  fault_schedule shard(parse_faults("kill-at=2"));
+  shard.begin_batch(1);
+  shard.begin_successor();
+  shard.begin_batch(1);
+  CHECK(shard.unmet() ==
+        std::vector<std::string>{"kill-at=2 was not reached: 1 batches were sent"});
+  shard.begin_batch(1);
+  CHECK(shard.take_what_follows_line() == after::kill);
+  shard.begin_successor();
+  shard.begin_batch(1);
+  shard.begin_batch(1);
+  CHECK(shard.take_what_follows_line() == after::nothing);
+  CHECK(shard.unmet().empty());
+}
+
 TEST_CASE("a probability that met nothing is named, with what it could have met",
           "[replay][faults]") {
   fault_schedule shard(
