@@ -45,7 +45,7 @@ bool record_queue::wants_more(std::uint64_t next_bytes) const noexcept {
 
 bool record_queue::push(arrival number, key_id key) {
   const auto [newest, is_first] = keys_.try_emplace(key, number);
-  links_.push_back({newest, 0});
+  links_.push_back({key, 0});
   if (!is_first) link_of(std::exchange(newest->second, number)).next_of_key = number;
   return is_first;
 }

@@ -82,9 +82,8 @@ class record_queue {
     /// Looks at all. Precondition: there is one.
     arrival take_newest();
   };
-  using last_of_key = std::unordered_map<key_id, arrival>;
   struct link {
-    last_of_key::iterator key;
+    key_id key;
     arrival next_of_key;  // 0 for none
   };
 
@@ -101,8 +100,9 @@ class record_queue {
   oldest_first new_;         // ready, and not tried before
   std::deque<arrival> due_;  // ready, and failed before
   smallest_first<retry> retries_;
-  // Of order::key: the keys of incomplete records, and the records in the order of arrival.
-  last_of_key keys_;
+  // Of order::key: the newest of each key's incomplete records, and the records in the order of
+  // arrival.
+  std::unordered_map<key_id, arrival> keys_;
   std::deque<link> links_;
   arrival first_link_ = 0;
 };
