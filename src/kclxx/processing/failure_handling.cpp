@@ -210,7 +210,6 @@ failure_decision failure_handling::on_bad_record(const record& failed, failed_at
 failure_decision failure_handling::retry_parking(const record& failed, failed_attempts& attempts,
                                                  const std::string& error) {
   circuit_.on_parking_failure(attempts.at_circuit);
-  ++attempts.parking_failures;
   attempts.counted = 0;
   if (acquire_log_turn(parking_failures_logged_)) {
     log(log_level::error, "", failed,

@@ -36,7 +36,6 @@ failure_policy checked(failure_policy policy);
 struct failed_attempts {
   int count = 0;    ///< in all
   int counted = 0;  ///< for max_attempts, since the record was last to be parked, which failed
-  int parking_failures = 0;
   std::string first_error{};
   circuit::record_state at_circuit{};
 };
