@@ -18,9 +18,9 @@ namespace kclxx {
 /// The daemon then ends the whole worker, with all its shards: catch what can be handled. After a
 /// fenced_error, or a checkpoint_error of a lost lease, the session continues, but calls no
 /// callback except lease_lost (docs/exactly-once.md). Do not throw these errors for other reasons.
-/// Once the lease is gone, any exception is treated so, except one from lease_lost. Thread safety:
-/// callbacks run one at a time on one thread: run's caller, or one of the session. Blocking: a
-/// callback may block. The daemon waits, and the shard with it.
+/// Once the lease is gone, any exception is treated so, except one from lease_lost.
+/// Thread safety: callbacks run one at a time on one thread: run's caller, or one of the session.
+/// Blocking: a callback may block. The daemon waits, and the shard with it.
 class KCLXX_EXPORT record_processor {
  public:
   virtual ~record_processor() = default;

@@ -31,7 +31,8 @@ class running_records final : public boost::asio::execution_context::service {
   static inline boost::asio::execution_context::id id;
   explicit running_records(boost::asio::execution_context& owner) : service(owner) {}
 
-  /// Runs the coroutine of the record. Lifetime: the record must outlive the coroutine.
+  /// Runs the coroutine of the record.
+  /// Lifetime: the record must outlive the coroutine.
   template <class Function>
   static boost::asio::awaitable<void> run(const record& what, Function function) {
     const auto state = co_await boost::asio::this_coro::cancellation_state;

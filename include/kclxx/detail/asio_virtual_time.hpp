@@ -22,7 +22,8 @@ class virtual_time final : public boost::asio::execution_context::service {
   static inline boost::asio::execution_context::id id;
   explicit virtual_time(boost::asio::execution_context& owner) : service(owner) {}
 
-  /// Comes first. Lifetime: the shard must outlive the context.
+  /// Comes first.
+  /// Lifetime: the shard must outlive the context.
   void follow(const shard_context& shard) { shard_ = &shard; }
   [[nodiscard]] time_point now() const { return shard_->now(); }
 
