@@ -31,7 +31,7 @@ set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA
   ${PROJECT_SOURCE_DIR}/cmake/packages/deb/symbols;${PROJECT_SOURCE_DIR}/cmake/packages/deb/triggers)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_STRICT_PERMISSION ON)  # a checkout's files may be writable for a group
-set(CPACK_DEBIAN_RUNTIME_DESCRIPTION "C++ client of the Kinesis MultiLangDaemon, shared library
+set(CPACK_DEBIAN_RUNTIME_DESCRIPTION "C++20 library for children of the Kinesis MultiLangDaemon, shared library
 kclxx is a library for programs that consume an Amazon Kinesis data stream as
 children of the MultiLangDaemon of the Kinesis Client Library.
 
@@ -41,7 +41,7 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libkclxx-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "${library_package} (= ${version}), libsimdjson-dev (>= 3.0)")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SUGGESTS "cmake, kclxx, libboost-dev (>= 1.74), pkg-config, nlohmann-json3-dev, prometheus-cpp-dev")
-set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION "C++ client of the Kinesis MultiLangDaemon, development files
+set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION "C++20 library for children of the Kinesis MultiLangDaemon, development files
 kclxx is a library for programs that consume an Amazon Kinesis data stream as
 children of the MultiLangDaemon of the Kinesis Client Library.
 

@@ -145,8 +145,8 @@ int main(int argc, char** argv) {
       "Plays scripts on src/daemon_model and on the daemon's real classes, and compares what "
       "happens, event by event. Exit status: 0 all agree, 1 some differ (each is printed), another "
       "one: it could not be done.");
-  int generation = 0;
-  app.add_option("--generation", generation, "The major version of the KCL that JAVA runs")
+  int kcl = 0;
+  app.add_option("--kcl", kcl, "The major version of the KCL that JAVA runs")
       ->required()
       ->check(CLI::Range(1, 3));
   app.add_option("--cases", chosen.cases, "Play the cases of each .json file in this folder");
@@ -155,10 +155,10 @@ int main(int argc, char** argv) {
   app.add_option("--child", chosen.child,
                  "Play the cases with a child process, too: the program oracle_child");
   app.add_flag("--show", chosen.show, "Print every script with the real classes' events");
-  app.add_option("JAVA", chosen.java, "Starts java/common/Oracle.java: java/run KCLXX GENERATION")
+  app.add_option("JAVA", chosen.java, "Starts java/common/Oracle.java: java/run KCLXX KCL")
       ->required();
   CLI11_PARSE(app, argc, argv);
-  chosen.version = generation == 1 ? daemon_version::v1 : daemon_version::v3;
+  chosen.version = kcl == 1 ? daemon_version::v1 : daemon_version::v3;
   try {
     return compare(chosen);
   } catch (const std::exception& e) {

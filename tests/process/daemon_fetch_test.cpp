@@ -62,7 +62,7 @@ TEST_CASE("fetch prints the folder alone, and asks Maven only once", "[daemon][f
   CHECK((status.st_mode & 0777U) == 0755U);
 }
 
-TEST_CASE("each generation has its own folder, and the cache can be named", "[daemon][fetch]") {
+TEST_CASE("each major version has its own folder, and the cache can be named", "[daemon][fetch]") {
   const fetching box;
   expect_jars(box);
   for (const char* kcl : {"1", "2", "3"}) {

@@ -11,7 +11,7 @@ from conan.tools.system.package_manager import Apt
 
 class Kclxx(ConanFile):
     name = "kclxx"
-    description = "C++ client of the Kinesis MultiLangDaemon"
+    description = "C++20 library for children of the Kinesis MultiLangDaemon"
     license = "Apache-2.0"
     topics = ("kinesis", "aws", "streaming", "kcl")
     package_type = "library"

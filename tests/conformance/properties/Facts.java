@@ -48,10 +48,10 @@ public class Facts {
         }
     }
 
-    /** The keys of a generation's daemon, and their types. */
-    private static void compareKeys(String generation) throws Exception {
+    /** The keys of the daemon of a major version, and their types. */
+    private static void compareKeys(String kcl) throws Exception {
         Map<String, String> real = new TreeMap<>();
-        if (generation.equals("1")) {
+        if (kcl.equals("1")) {
             readFirst(real);
         } else {
             constants(real, LATER + "MultiLangDaemonConfig");
@@ -60,10 +60,10 @@ public class Facts {
         }
         forEach(fact -> {
             String[] row = fact.split(" ");
-            String type = real.remove(canonical(row[0], generation));
+            String type = real.remove(canonical(row[0], kcl));
             seen++;
             check(type != null && (type.equals("-") || row[1].equals("-") || type.equals(row[1])
-                    || generation.equals("1") && sameInFirst(type, row[1])),
+                    || kcl.equals("1") && sameInFirst(type, row[1])),
                     row[0] + ": the table has " + row[1] + ", the daemon " + type);
         });
         for (String key : real.keySet()) {
@@ -71,8 +71,8 @@ public class Facts {
         }
     }
 
-    private static String canonical(String key, String generation) {
-        boolean isProvider = generation.equals("3") && key.startsWith("AwsCredentialsProvider");
+    private static String canonical(String key, String kcl) {
+        boolean isProvider = kcl.equals("3") && key.startsWith("AwsCredentialsProvider");
         return isProvider ? Character.toLowerCase(key.charAt(0)) + key.substring(1) : key;
     }
 
@@ -123,9 +123,9 @@ public class Facts {
     }
 
     /** What the daemon's own decoder of credentials providers accepts. */
-    private static void compareProviders(String generation) throws Exception {
-        String name = generation.equals("1") ? FIRST + "clientlibrary.config.AWS"
-                : LATER + "config." + (generation.equals("2") ? "AWS" : "Aws");
+    private static void compareProviders(String kcl) throws Exception {
+        String name = kcl.equals("1") ? FIRST + "clientlibrary.config.AWS"
+                : LATER + "config." + (kcl.equals("2") ? "AWS" : "Aws");
         Class<?> type = Class.forName(name + "CredentialsProviderPropertyValueDecoder");
         Constructor<?> constructor = type.getDeclaredConstructor();
         constructor.setAccessible(true);

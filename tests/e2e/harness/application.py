@@ -24,14 +24,14 @@ _properties = {
 }
 
 
-def generation_of(kcl):
+def major_version(kcl):
     """`kcl`: as `kclxx daemon run --kcl` takes it."""
     return int(str(kcl).partition(".")[0])
 
 
 def writes_version(kcl, properties):
     """Whether a worker writes into the lease table how it works."""
-    return (generation_of(kcl) == 3
+    return (major_version(kcl) == 3
             and not properties.get("clientVersionConfig", "").endswith("_PHASE1"))
 
 
@@ -39,7 +39,7 @@ class Worker:
     """A daemon, started as a user starts it: `kclxx daemon run`."""
 
     def __init__(self, application, name, child_options, properties):
-        self.name, self.kcl = name, generation_of(application.kcl)
+        self.name, self.kcl = name, major_version(application.kcl)
         self.writes_version = writes_version(application.kcl, properties)
         effective = {
             **_properties,
@@ -142,7 +142,7 @@ class Application:
             # fail with "AssignmentMode is not initialized", and it leaves.
             self.wait_for("the first worker's version", self.leases.has_version)
         # What is tested with every change e2e.fetch has fetched, for all.
-        if not settings.SERVICES or str(self.kcl) not in settings.GENERATIONS:
+        if not settings.SERVICES or str(self.kcl) not in settings.KCL_VERSIONS:
             subprocess.run([settings.TOOL, "daemon", "fetch", "--kcl", str(self.kcl)],
                            stdin=subprocess.DEVNULL, check=True)
         worker = Worker(self, name, child_options, properties)

@@ -14,7 +14,7 @@ RUNS = BUILD / "tests" / "e2e" / "runs"
 # The folder of emulators that run already (services.py); without it a test starts its own.
 SERVICES = os.environ.get("KCLXX_E2E_SERVICES")
 
-GENERATIONS = ("1", "2", "3")
+KCL_VERSIONS = ("1", "2", "3")
 
 
 _parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)

@@ -1,6 +1,6 @@
-# Sourced, with KCLXX WORD_COUNT GENERATION: for a worker in $work that runs ./word_count on a local Kinesis, of which
+# Sourced, with KCLXX WORD_COUNT KCL: for a worker in $work that runs ./word_count on a local Kinesis, of which
 # nothing is left when the script ends; $work stays when it fails.
-kclxx=$1 word_count=$2 generation=$3
+kclxx=$1 word_count=$2 kcl=$3
 name=$(basename "$0")
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 # shellcheck source=scripts/lib/steps.bash
@@ -19,7 +19,7 @@ trap leave EXIT
 trap 'exit 143' INT TERM HUP
 mkdir "$work/counts"
 ln -s "$(realpath "$word_count")" "$work/word_count"
-if ((generation < 3)); then
+if ((kcl < 3)); then
     export KCLXX_PROPERTY_AwsCredentialsProvider=
     export KCLXX_PROPERTY_AWSCredentialsProvider=DefaultAWSCredentialsProviderChain
 fi

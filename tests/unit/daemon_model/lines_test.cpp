@@ -71,7 +71,7 @@ TEST_CASE("the daemon escapes what JSON demands, and nothing else", "[daemon_mod
         R"({"action":"processRecords","records":[],"millisBehindLatest":null})");
 }
 
-TEST_CASE("an ending has the line of the daemon's generation", "[daemon_model][P11]") {
+TEST_CASE("an ending has the line of the daemon's version", "[daemon_model][P11]") {
   const auto lost = kclxx::protocol::action_kind::lease_lost;
   const auto ended = kclxx::protocol::action_kind::shard_ended;
   CHECK(action_line(lost, daemon_version::v1) == R"({"action":"shutdown","reason":"ZOMBIE"})");

@@ -24,7 +24,7 @@ TEST_CASE("initialize has the shard and where reading begins", "[protocol][P10]"
   }
 }
 
-TEST_CASE("the last actions of all generations are distinguished", "[protocol][P11]") {
+TEST_CASE("the last actions of all versions are distinguished", "[protocol][P11]") {
   CHECK(decoded_line(R"({"action":"leaseLost"})").is<protocol::lease_lost>());
   CHECK(decoded_line(R"({"action":"shardEnded"})").is<protocol::shard_ended>());
   CHECK(decoded_line(R"({"action":"shutdownRequested"})").is<protocol::shutdown_requested>());

@@ -3,7 +3,7 @@ package kclxx.oracle;
 
 import com.fasterxml.jackson.databind.JsonNode;
 
-/** One shard's record processor and checkpointer, of a generation. */
+/** One shard's record processor and checkpointer, of a major version of the KCL. */
 public interface Daemon {
     /** Does what the KCL's task for this call does: sets the checkpointer's bounds, then calls the processor. */
     void call(JsonNode call) throws Exception;

@@ -25,7 +25,7 @@ public final class Store {
         lost = true;
     }
 
-    /** @param exceptions the package of this generation's checkpoint exceptions */
+    /** @param exceptions the package of this version's checkpoint exceptions */
     public void set(String sequenceNumber, long subSequenceNumber, String exceptions) throws Exception {
         String result = lost ? "ShutdownException" : results.path(attempts++).asText("ok");
         lost = result.equals("ShutdownException");

@@ -73,7 +73,7 @@ TEST_CASE("a mis-cased key is named with its right spelling", "[diagnostics]") {
   CHECK(found[1].fix == "Write dynamoDBEndpoint.");
 }
 
-TEST_CASE("each generation takes some keys in other cases, too", "[diagnostics]") {
+TEST_CASE("each major version takes some keys in other cases, too", "[diagnostics]") {
   CHECK(with("aWSCREDENTIALSproviderDynamoDB=DefaultCredentialsProvider").empty());
   CHECK(contains(with("AwsCredentialsProviderdynamodb=x"), "misspelt"));
   CHECK(with("MaxRecords=10", kcl_version::kcl1).empty());
@@ -82,7 +82,7 @@ TEST_CASE("each generation takes some keys in other cases, too", "[diagnostics]"
   CHECK(contains(with("awsCredentialsProvider=x", kcl_version::kcl2), "misspelt"));
 }
 
-TEST_CASE("a key of another generation is named as that", "[diagnostics]") {
+TEST_CASE("a key of another major version is named as that", "[diagnostics]") {
   CHECK(contains(with("retrievalMode=POLLING", kcl_version::kcl1),
                  "retrievalMode is a key of KCL 2.x and KCL 3.x, not of KCL 1.x"));
   CHECK(contains(with("clientVersionConfig=CLIENT_VERSION_CONFIG_3X", kcl_version::kcl2),

@@ -9,24 +9,24 @@ from harness.case import DaemonCase, main
 SHARDS = 2
 
 
-class Generations(DaemonCase):
-    def test_each_generation_goes_on_where_the_one_before_has_stopped(self):
+class KclVersions(DaemonCase):
+    def test_each_version_goes_on_where_the_one_before_has_stopped(self):
         # The lease table, too, is made by the KCL, by the oldest.
         application = self.application(SHARDS, make_leases=False)
         producer = application.producer
         producer.start(400)
         counts = []
-        for generation in (1, 2, 3):
-            application.kcl = generation
+        for kcl in (1, 2, 3):
+            application.kcl = kcl
             before, at = application.journals(), time.monotonic_ns()
-            worker = application.start_worker(f"kcl{generation}", "--automatic", "3600000")
+            worker = application.start_worker(f"kcl{kcl}", "--automatic", "3600000")
             # A daemon that finds no lease table waits for up to 40 s in case that others make it too.
             application.wait_for_records(application.stream.parents(), since=at)
-            if generation == 3:
+            if kcl == 3:
                 application.wait_until_processed()
             application.stop_worker(worker)
             journals = application.journals()[len(before):]
-            self.assertEqual({journal.worker for journal in journals}, {f"kcl{generation}"})
+            self.assertEqual({journal.worker for journal in journals}, {f"kcl{kcl}"})
             self.check_all_stored(application)
             counts.append(sum(len(journal.records) for journal in journals))
         duplicates, _ = self.check(application, bounded=False)
