@@ -163,7 +163,8 @@ class child final : public detail::shard_service,
   /// Time passes for user code, at most to the deadline. False when nothing can end the wait.
   bool wait_until(time_point deadline, const std::function<bool()>& is_over);
   // Of the function of shard_service that is called; its name is a literal.
-  /// False on another thread, which the end of the verb reports (usage), and in a stop callback.
+  /// False on another thread, which the end of the kit's function reports (usage), and in a stop
+  /// callback.
   [[nodiscard]] bool is_on_own_thread(const char* function);
   /// The same, and false for a killed process. Errors: those of leave_callback_of_the_dead().
   [[nodiscard]] bool may_report(const char* function);
@@ -171,7 +172,7 @@ class child final : public detail::shard_service,
   [[nodiscard]] bool may_request(const char* function);
   void require_progress();
   [[noreturn]] void end_without_progress();
-  /// In user code the end of the verb reports it, too.
+  /// In user code the end of the kit's function reports it, too.
   [[noreturn]] void refuse(const std::string& why);
 
   std::shared_ptr<virtual_clock> clock_;

@@ -10,16 +10,16 @@
 
 namespace kclxx::testing {
 
-/// Reports what a test does wrong: where it is done, and once more at the end of the verb, since a
-/// callback's exceptions are caught and a worker thread's may be.
+/// Reports what a test does wrong: where it is done, and once more at the end of the kit's
+/// function, since a callback's exceptions are caught and a worker thread's may be.
 class usage {
  public:
   /// `function` is a literal. Thread safety: any thread.
   void require_owner(const char* function) {
     if (!is_owner(function)) throw std::logic_error(function + elsewhere());
   }
-  /// For calls whose caller may be unable to pass an exception on: only the end of the verb reports
-  /// it. The call must then change nothing. Thread safety: any thread.
+  /// For calls whose caller may be unable to pass an exception on: only the end of the kit's
+  /// function reports it. The call must then change nothing. Thread safety: any thread.
   [[nodiscard]] bool is_owner(const char* function) noexcept {
     if (std::this_thread::get_id() == owner_) return true;
     called_elsewhere_ = function;

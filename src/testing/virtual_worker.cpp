@@ -118,7 +118,7 @@ void daemon::virtual_worker::hold_lease() {
   consumer_.emplace(settings_.version, lease_);
 }
 
-void daemon::virtual_worker::verb(const char* name, const std::function<void()>& body) {
+void daemon::virtual_worker::run_function(const char* name, const std::function<void()>& body) {
   usage_->require_owner(name);
   if (child_->has_open_callback_or_timer()) {
     usage_->refuse_in_callback(std::string(name) +
@@ -202,7 +202,7 @@ void daemon::virtual_worker::send(action_kind kind, std::string_view action, std
 }
 
 void daemon::virtual_worker::initialize(std::string_view shard_id, const sequence_position& start) {
-  verb("initialize", [&] {
+  run_function("initialize", [&] {
     if (is_initialized_ && child_->is_gone()) {
       throw std::logic_error("initialize: " + why_not(action_kind::initialize));
     }
@@ -225,7 +225,7 @@ void daemon::virtual_worker::send_initialize() {
 
 void daemon::virtual_worker::deliver(
     const char* name, const std::function<delivered_records::batch(delivered_records&)>& make) {
-  verb(name, [&] {
+  run_function(name, [&] {
     require(name, action_kind::process_records);
     deliver_missed();
     require(name, action_kind::process_records);
@@ -248,7 +248,7 @@ void daemon::virtual_worker::deliver(delivered_records::batch batch) {
 }
 
 void daemon::virtual_worker::call(const char* name, action_kind kind) {
-  verb(name, [&] {
+  run_function(name, [&] {
     require(name, kind);
     call(kind);
   });
@@ -261,7 +261,7 @@ void daemon::virtual_worker::call(action_kind kind) {
 }
 
 void daemon::virtual_worker::send_unknown_action(std::string_view name) {
-  verb("send_unknown_action", [&] {
+  run_function("send_unknown_action", [&] {
     // For the model it is a batch without records under another name: it waits for that status.
     require("send_unknown_action", action_kind::process_records);
     send(action_kind::process_records, name, unknown_line(name), std::nullopt);
@@ -281,7 +281,7 @@ void daemon::virtual_worker::end_input() {
   if (child_->has_open_callback_or_timer()) {
     close();
   } else {
-    verb("end_input", close);
+    run_function("end_input", close);
   }
 }
 
@@ -308,7 +308,7 @@ void daemon::virtual_worker::advance(milliseconds time) {
     pass();
     child_->leave_callback_of_the_dead();
   } else {
-    verb("advance", pass);
+    run_function("advance", pass);
   }
 }
 
@@ -320,7 +320,7 @@ void daemon::virtual_worker::crash() {
     seen_.note("child", "is killed");
     child_->kill();
   };
-  if (!child_->is_running_user_code()) return verb("crash", kill);
+  if (!child_->is_running_user_code()) return run_function("crash", kill);
   child_->leave_callback_of_the_dead();
   kill();
   child_->leave_callback_of_the_dead();
@@ -334,7 +334,7 @@ void daemon::virtual_worker::require_shard(const std::string& name) const {
 }
 
 void daemon::virtual_worker::resume() {
-  verb("resume", [&] {
+  run_function("resume", [&] {
     require_shard("resume");
     if (!child_->is_gone() && !child_->status()) {
       throw std::logic_error("resume: the child still runs; crash() it, or end_input()");
@@ -354,7 +354,7 @@ std::unique_ptr<daemon::virtual_worker> daemon::virtual_worker::start_successor(
   require_shard("start_successor");
   auto successor = std::make_unique<virtual_worker>(*this, settings_.seed + 1);
   seen_.note("daemon", "has lost the lease to a successor, and does not know it");
-  successor->verb("start_successor", [&] { successor->begin_successor(); });
+  successor->run_function("start_successor", [&] { successor->begin_successor(); });
   return successor;
 }
 

@@ -35,7 +35,7 @@ class daemon::virtual_worker {
   virtual_worker& operator=(const virtual_worker&) = delete;
   ~virtual_worker();
 
-  // The verbs of testing::daemon; `name` is the verb's, for messages.
+  // The functions of testing::daemon; `name` is the function's, for messages.
   void initialize(std::string_view shard_id, const sequence_position& start);
   /// `make`: adds the batch to the records; called when it can be delivered.
   void deliver(const char* name,
@@ -65,7 +65,7 @@ class daemon::virtual_worker {
   [[nodiscard]] milliseconds arrival() const;
 
  private:
-  void verb(const char* name, const std::function<void()>& body);
+  void run_function(const char* name, const std::function<void()>& body);
   /// Errors: std::logic_error when a daemon could not do this now.
   void require(const char* name, protocol::action_kind kind) const;
   /// Errors: std::logic_error when no successor would read it.

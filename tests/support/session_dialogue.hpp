@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drives a session by hand, with verbs that read as a dialogue.
+// Drives a session by hand, with functions that read as a dialogue.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +18,8 @@
 
 namespace kclxx::test {
 
-/// Every verb feeds one event and gives back all that the session did, a line per output. A backoff
-/// has a random part: its time is left out where it lies within the options.
+/// Every function feeds one event and gives back all that the session did, a line per output. A
+/// backoff has a random part: its time is left out where it lies within the options.
 class session_dialogue {
  public:
   using lines = std::vector<std::string>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The test kit's verbs, and what it reports afterwards.
+// The test kit's functions, and what it reports afterwards.
 #include <chrono>
 #include <cstddef>
 #include <memory>
@@ -160,7 +160,7 @@ TEST_CASE("a requested shutdown is followed by the lost lease, or by the end of 
   CHECK(stopped.exit_status() == exit_status::ok);
 }
 
-TEST_CASE("a verb that a daemon could not do now is refused", "[testing]") {
+TEST_CASE("what a daemon could not do now is refused", "[testing]") {
   auto daemon = scripted();
   CHECK_THROWS_WITH(daemon.deliver({"a"}), "deliver: initialize comes first");
   CHECK_THROWS_WITH(daemon.resume(), "resume: initialize comes first");

@@ -160,7 +160,7 @@ TEST_CASE("between two callbacks a wait ends by its deadline, or is refused", "[
   CHECK(daemon.persisted() == sequence_position("2"));
 }
 
-TEST_CASE("a call from another thread throws there, and the next verb throws it again",
+TEST_CASE("a call from another thread throws there, and the next one from the test throws it again",
           "[testing]") {
   auto daemon = manual_daemon({});
   daemon.initialize().deliver({"a"});
@@ -177,13 +177,13 @@ TEST_CASE("a call from another thread throws there, and the next verb throws it 
   CHECK(refusal([&] { daemon.deliver({}); }).find("checkpoint() was called on another thread") ==
         0);
   daemon.deliver({});  // reported once
-  std::string verb;
-  std::thread([&] { verb = refusal([&] { daemon.advance(1s); }); }).join();
-  CHECK(verb.find("advance was called on another thread") == 0);
+  std::string why;
+  std::thread([&] { why = refusal([&] { daemon.advance(1s); }); }).join();
+  CHECK(why.find("advance was called on another thread") == 0);
   CHECK(daemon.attempts().empty());
 }
 
-TEST_CASE("a misuse is thrown in a callback's worker thread, and from the verb that ran it",
+TEST_CASE("a misuse is thrown in a callback's worker thread, and from the function that ran it",
           "[testing]") {
   bool is_told = false;
   auto daemon = manual_daemon(with_batch([&](const checkpointer& checkpointer) {
@@ -200,7 +200,7 @@ TEST_CASE("a misuse is thrown in a callback's worker thread, and from the verb t
   CHECK(is_told);
 }
 
-TEST_CASE("a verb in a callback is refused there and at its end", "[testing]") {
+TEST_CASE("a function of the kit in a callback is refused there and at its end", "[testing]") {
   std::optional<testing::daemon> daemon;
   daemon.emplace([&](record_batch) { daemon->deliver({"b"}); });
   daemon->initialize();
