@@ -186,9 +186,9 @@ first_line parse_first_line(std::string_view line) {
   return unknown;
 }
 
-std::string format_time(std::chrono::system_clock::time_point at) {
+std::string format_time(std::chrono::system_clock::time_point date) {
   using namespace std::chrono;
-  const auto since = duration_cast<microseconds>(at.time_since_epoch());
+  const auto since = duration_cast<microseconds>(date.time_since_epoch());
   const auto whole = floor<seconds>(since);
   const std::time_t time = whole.count();
   std::tm parts{};

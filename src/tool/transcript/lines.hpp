@@ -26,7 +26,7 @@ using first_line = std::variant<header, daemon_lines_only, not_a_transcript>;
 first_line parse_first_line(std::string_view line);
 
 /// "2026-11-21T07:00:00.123456Z"
-std::string format_time(std::chrono::system_clock::time_point time);
+std::string format_time(std::chrono::system_clock::time_point date);
 
 /// The shard that a line of the daemon initializes; std::nullopt for any other line.
 std::optional<std::string> initialized_shard(std::string_view line);
