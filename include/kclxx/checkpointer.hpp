@@ -20,8 +20,8 @@ namespace kclxx {
 /// Which records a checkpoint covers: all of the shard up to and including this position.
 class checkpoint_target {
  public:
-  /// Everything: in a callback all delivered records, in a handler the complete ones, elsewhere
-  /// those whose callback has returned.
+  /// Everything: in a callback all delivered records, elsewhere those whose callback has returned.
+  /// In a handler the complete records; in one of `each` or `batches` also what it has now.
   checkpoint_target() noexcept = default;
   checkpoint_target(const sequence_position& position)  // NOLINT(google-explicit-constructor)
       : position_(position) {}
@@ -53,8 +53,8 @@ class checkpoint_target {
 ///
 /// A handle: copies are cheap and equivalent, and one may outlive the shard (then every call fails
 /// with errc::daemon_gone). While the worker has the lease, a checkpoint of a position that is
-/// already persisted succeeds at once. Where checkpoint and checkpoint_until could wait without
-/// end, they always fail: with errc::not_allowed_here.
+/// already persisted succeeds at once. In initialize, in a timer, and in a handler for an
+/// incomplete record, checkpoint and checkpoint_until fail with errc::not_allowed_here.
 /// Errors: besides those named below, std::bad_alloc; in the test kit also process_ended, which a
 /// `catch (...)` must rethrow, and std::logic_error for a use that the kit does not support.
 /// Thread safety: any thread may call all functions; in the test kit only the test's thread may.
@@ -94,8 +94,9 @@ class KCLXX_EXPORT checkpointer {
   /// test's thread, between callbacks and while a callback waits.
   ///
   /// An exception from a handler is treated like one from a callback.
-  /// Errors: a target that cannot be checkpointed is reported to the handler, or else to the log.
-  /// Errors that the daemon reports are always logged.
+  /// Errors: a target that cannot be checkpointed is reported to the handler. Without a handler it
+  /// is logged, unless the lease is gone or the session has ended. Errors that the daemon reports
+  /// are always logged.
   void async_checkpoint(const checkpoint_target& target = {},
                         checkpoint_handler handler = {}) const;
 

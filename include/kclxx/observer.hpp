@@ -185,7 +185,7 @@ class KCLXX_EXPORT observer {
 
   /// How many records are delivered and not complete. `parallel` sends it when its window becomes
   /// full or empty, and otherwise about once a second while the window changes; `batches` with a
-  /// linger, when records are gathered and when they are handed over.
+  /// linger sends it when records are gathered and when they are handed over.
   struct window_changed {
     std::size_t records = 0;
     /// Of their data, after decoding base64.

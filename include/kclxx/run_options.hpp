@@ -98,7 +98,8 @@ struct run_options {
   /// Called with each message of at least logging.level. If it is empty or throws, a log_writer
   /// writes the message. A session calls the function on a thread of its own, one message at a
   /// time, in order. Several sessions (see `serve`) call it at the same time. Before the
-  /// session, messages are not filtered, and come on the thread that called `run`.
+  /// session, messages are not filtered: the function gets them on the thread that called `run`;
+  /// without one they go to stderr as text.
   std::function<void(const log_entry&)> log{};
 
   // What is observed.

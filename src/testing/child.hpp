@@ -66,7 +66,7 @@ class child final : public detail::shard_service,
   /// Reads what the daemon wrote, until nothing is left; the daemon answers in no time.
   void settle();
   [[nodiscard]] bool runs_executors() const noexcept { return threads_->runs_executors(); }
-  /// Runs what other threads would run while a callback runs.
+  /// Runs what has threads of its own in production; also while a callback or a timer waits.
   bool run_tasks();
   /// Runs what user_tasks would run, else a timer that is due, else the next callback. False when
   /// there is none.

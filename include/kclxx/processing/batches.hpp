@@ -22,8 +22,8 @@ namespace kclxx {
 /// linger, at shutdown_requested and at shard_ended. When the lease is lost they are dropped. What
 /// is gathered is not complete: no checkpoint covers it.
 ///
-/// While the handler runs the daemon waits. So at most `max_bytes` and one call of the daemon's are
-/// in memory. docs/processing.md has what is processed again after a crash.
+/// While the handler runs the daemon waits. So at most `max_bytes` and the records of one
+/// processRecords call are in memory. docs/processing.md has what is processed again after a crash.
 ///
 /// Errors: `batches` throws std::invalid_argument for a limit of 0 and a negative linger.
 /// Thread safety: a value; processors copy it.

@@ -29,7 +29,7 @@ namespace kclxx::processing {
 ///
 /// A lane is a function on a thread of the pool that takes records until none is ready. With a
 /// record_handler there are up to parallel_options::lanes of them. With an async_record_handler
-/// there is one, which starts the handlers; completions report to it.
+/// there is one, which starts handlers and decides on failures; completions report on any thread.
 ///
 /// The callbacks' thread admits records, makes retries ready, requests checkpoints, reports what is
 /// stuck, and throws what ends the session: while a callback waits, and between callbacks in a

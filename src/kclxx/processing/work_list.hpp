@@ -73,9 +73,8 @@ class work_list {
   void remove(const attempt_ticket& ticket) { handlers_.remove(ticket); }
   /// A lane decides on this failure. Precondition: running().
   void fail(const attempt_ticket& ticket, std::exception_ptr why, time_point now);
-  /// The same, of a handler that threw. Its completion may have been reported: as failed, then
-  /// what was thrown takes the place of that; as complete, then this returns false.
-  /// `thrown` is then what was reported before.
+  /// The same, of a handler that threw. If its completion was reported as failed before, `thrown`
+  /// and that reason are exchanged. False if it was reported as complete.
   bool fail_thrown(const work& thrown_by, std::exception_ptr& thrown, time_point now);
 
   /// The decision on a failure begins; these are the record's attempts before it. Precondition: it

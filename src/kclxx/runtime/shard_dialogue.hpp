@@ -146,7 +146,7 @@ class shard_dialogue final : public detail::shard_service,
   enum class reader {
     callbacks,          ///< the callbacks' thread, as soon as it has nothing else to do
     callbacks_reading,  ///< the callbacks' thread, right now
-    loop,  ///< the loop: user code lasts, input or output is ahead of the dialogue, it has ended
+    loop,  ///< the loop: user code lasts, input or output is ahead, or the dialogue has ended
   };
   /// What the callbacks' thread is in.
   enum class user_code {

@@ -98,7 +98,7 @@ class checkpoints {
   [[nodiscard]] time_point not_before() const noexcept { return not_before_; }
   [[nodiscard]] lease_state lease() const noexcept { return lease_; }
   [[nodiscard]] bool is_shard_finished() const;
-  /// Logs up to where records are complete that are not persisted, if there are any.
+  /// If complete records are not persisted, logs up to which position.
   void report_unpersisted(log_level level, const char* when, outputs& out) const;
   [[nodiscard]] bool has_pending() const { return has_lease() && pending_ > persisted_; }
   /// Whether all that was delivered is complete.

@@ -19,8 +19,8 @@
 
 namespace kclxx::session {
 
-/// When on_callback_lasts is due. What a callback asks to persist is sent with its status, or now
-/// if the callback still runs.
+/// When on_callback_lasts is due. What a callback asks to persist is sent with its status, or at
+/// this moment if the callback still runs.
 inline constexpr std::chrono::milliseconds callback_patience{5};
 
 /// The dialogue with the daemon for one shard, as a state machine: each function takes an event
@@ -39,7 +39,7 @@ inline constexpr std::chrono::milliseconds callback_patience{5};
 /// wait, write the status, or leave without one. A stop is requested once: when the lease is lost
 /// or given up, and in failing, leaving and left.
 ///
-/// Thread safety: none; session_driver has it.
+/// Thread safety: none.
 class session {
  public:
   /// `seed` is for the jitter of the retries.

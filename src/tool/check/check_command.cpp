@@ -146,7 +146,8 @@ void add_check_command(CLI::App& app, invocation& run) {
       app,
       {"check",
        "Checks a child in any language against the rules of the protocol. The child is started\n"
-       "anew for each rule. TAP goes to stdout; the status is 1 when a rule is broken.",
+       "anew for each rule. TAP goes to stdout; the status is 1 when a rule is broken, or all are "
+       "skipped.",
        "kclxx check -- ./word_count counts 0\n"
        "  kclxx check --only shard-end shard-end-throttled -- python3 processor.py\n"
        "  kclxx check --junit results.xml --poison boom -- ./throws_at_boom"},

@@ -67,7 +67,8 @@ class script {
   void read();
   void read_daemon_line(const transcript::entry& entry);
   void end_with(std::size_t line_number, std::string damage);
-  /// False when all of it was persisted.
+  /// False for what the successor does not get: all of it was persisted, or it is an unknown action
+  /// before that.
   [[nodiscard]] bool leave_out_persisted(action& next);
   [[nodiscard]] std::optional<action> take_next();
   [[nodiscard]] action injected(protocol::action_kind what, const std::string& name,
@@ -77,7 +78,7 @@ class script {
   fault_schedule& faults_;
   transcript::reader& transcript_;
   transcript::line_summarizer summarizer_;
-  std::optional<sequence_position> persisted_;  // until something comes that was not
+  std::optional<sequence_position> persisted_;  // reset by the first record that was not
   std::optional<action> ahead_;                 // read, not yet played
   bool has_ended_ = false;
   std::optional<diagnostic> damage_;
