@@ -29,7 +29,8 @@ line_input::state line_input::on_readable() {
     sink_.on_line(decoder_.too_long(line.data(), length, limit_), false);
     return state::ended;
   }
-  return result == io::read_result::end ? finish(error) : state::open;
+  // Lines that are held back come first; then the end is read again.
+  return result == io::read_result::end && !is_held_back_ ? finish(error) : state::open;
 }
 
 /// A last line without its newline still counts if it is a message: a file written by hand may end
