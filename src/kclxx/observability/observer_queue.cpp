@@ -72,7 +72,7 @@ class observer_queue::state {
         if (is_abandoned_) return;
       }
     }
-    if (dropped == 0) return;
+    if (dropped == 0 || group.empty()) return;  // empty: it was abandoned
     for (const auto& each : observers_) {
       guarded([&] { each->on_events_dropped(group.back().source, dropped); });
     }
