@@ -67,6 +67,7 @@ TEST_CASE("a command line that cannot be understood is a usage error", "[replay]
   CHECK(tool.run({"--faults", "throttle=2", file}, {}).status == 2);
   CHECK(tool.run({"--faults", "", file}, {}).status == 2);
   CHECK(tool.run({"--expect", "--expect-final", file}, {}).status == 2);
+  CHECK(tool.run({"--parked", "--effects", "{dir}/out", file}, {}).status == 2);
   CHECK(tool.run({"--pace", "slow", file}, {}).status == 2);
   CHECK(tool.run({}, {}).status == 2);
 }

@@ -183,7 +183,8 @@ void add_options(CLI::App& command, replay_arguments& arguments) {
   add_option(command, "FILE", "--effects", arguments.effects,
              "Play without faults, then with them, and compare the lines that the child left in\n"
              "this file or directory. {dir}, in FILE and in the child's command, stands for an\n"
-             "empty directory, another one for each run");
+             "empty directory, another one for each run")
+      ->excludes(parked);
   command.add_flag("--json", arguments.prints_json, "Print the summary as JSON");
 }
 
