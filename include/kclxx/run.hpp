@@ -25,7 +25,7 @@ namespace kclxx {
 /// nobody reads can lose it (shard_context::log).
 /// Blocking: until the daemon ends the dialogue. If a callback ignores the stop token, the process
 /// ends with std::_Exit, at most run_options::grace_time plus one second after the end of the
-/// input. A process that kclxx-share has started abandons the callback's thread instead, and
+/// input. A process that kclxx-share has started abandons the callbacks' thread instead, and
 /// continues. The end of a plain file on stdin does not interrupt a callback.
 [[nodiscard]] KCLXX_EXPORT int run(processor_factory make_processor,
                                    const run_options& options = {});

@@ -46,7 +46,7 @@ class virtual_threads : public std::enable_shared_from_this<virtual_threads> {
   /// Its functions are tasks.
   [[nodiscard]] std::unique_ptr<detail::thread_pool> make_pool();
 
-  /// On a thread of its own, as in production: on the callback's thread a stop callback could wait
+  /// On a thread of its own, as in production: on the callbacks' thread a stop callback could wait
   /// for what that callback holds. When this returns it has run, unless it waits so, or takes
   /// longer than 100 ms of real time.
   void request_stop(std::stop_source source);

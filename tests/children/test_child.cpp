@@ -156,7 +156,7 @@ class obedient : public kclxx::record_processor {
       std::thread([&] { context_.request_worker_stop(); }).join();
       context_.request_worker_stop();
     } else if (what == "last") {
-      std::this_thread::sleep_for(8ms);  // longer than the callback's thread stays the reader
+      std::this_thread::sleep_for(8ms);  // longer than the callbacks' thread stays the reader
     } else if (what.find("timer") != std::string::npos) {
       start_timer(what);
     } else if (what.find("stop_callback") != std::string::npos || what.find("lock") == 0) {

@@ -100,9 +100,9 @@ class daemon {
   /// Another worker took the lease, and the daemon has not noticed: checkpoints fail with
   /// ShutdownException.
   daemon& lose_lease_silently();
-  /// Another worker takes the lease, and this daemon has not noticed, as after a pause of its host.
-  /// Returns the other worker's daemon: a new processor is initialized at persisted(), and the
-  /// records after that are delivered. May be called inside a callback.
+  /// Another worker takes the lease, and this daemon has not noticed, as after a pause of its
+  /// machine. Returns the other worker's daemon: a new processor is initialized at persisted(), and
+  /// the records after that are delivered. May be called inside a callback.
   ///
   /// Both can be driven, in any order (docs/testing.md). They share persisted(), the clock and the
   /// records.

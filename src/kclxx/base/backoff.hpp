@@ -17,7 +17,7 @@ inline std::chrono::milliseconds longest_backoff(std::chrono::milliseconds initi
   return std::min(wait, max);
 }
 
-/// Up to a half shorter, so that the shards of a host do not try again at the same time.
+/// Up to a half shorter, so that the shards of a machine do not try again at the same time.
 inline std::chrono::milliseconds jittered(std::chrono::milliseconds longest, std::uint64_t random) {
   const auto half = static_cast<std::uint64_t>(longest.count()) / 2;
   return longest - std::chrono::milliseconds(random % (half + 1));
