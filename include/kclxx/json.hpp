@@ -39,8 +39,8 @@ namespace kclxx {
 ///
 /// Data that is not JSON, has more than 1024 levels of values, or makes from_json throw, is a
 /// permanent_error with what the parser or from_json states. In `batches` the function gets the
-/// other values, and then a batch_failure names these records. With order::key the later values of
-/// their keys come again.
+/// other values, and then a batch_failure names the records without one. With order::key the later
+/// values of their keys come again.
 ///
 /// Errors: std::invalid_argument for an empty function; what moving or copying the function throws.
 /// Thread safety: as the function.

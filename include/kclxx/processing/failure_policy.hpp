@@ -81,13 +81,14 @@ enum class bad_record {
 
 /// Keeps an outage from making records bad. A shard's circuit opens when `failures` attempts in a
 /// row have failed. Permanent errors, and a record that fails while others succeed, do not count.
-/// With max_attempts or max_age the attempts must be of more than one record; but until a first
-/// success the failure after a record that was skipped or parked opens the circuit.
+/// With max_attempts or max_age the attempts must be of more than one record. Until the
+/// shard's first success these limits make one record bad at most: the next failure opens the
+/// circuit.
 ///
 /// While the circuit is open, failure_policy::max_attempts and max_age do not apply. The handler is
 /// called for one record at a time, after waits that double from failure_policy::max_backoff to
-/// `max_wait`. The first success closes the circuit. docs/failures.md has which records an
-/// outage makes bad nevertheless.
+/// `max_wait`. The first success closes the circuit. docs/failures.md states which records an
+/// outage still makes bad.
 struct circuit_breaker {
   int failures = 20;                           ///< at least 1
   std::chrono::milliseconds max_wait{30'000};  ///< 0 counts as 1 ms

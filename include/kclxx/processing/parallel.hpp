@@ -50,7 +50,8 @@ struct parallel_options {
   bool leave_when_stuck = false;
 
   /// How long shutdown_requested waits for records that are not complete. When a record ends the
-  /// session, running handlers have this time, too. With the
+  /// session during a callback, running handlers have this time, too; between two callbacks the
+  /// session ends at once. With the
   /// default, a shutdownGraceMillis of 25 s, which `kclxx daemon check` recommends, leaves 10 s for
   /// the checkpoint and for other shards. A checkpoint that fails later than
   /// run_options::shutdown_retry_limit after shutdownRequested is not tried again.

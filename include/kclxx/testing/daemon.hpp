@@ -125,7 +125,7 @@ class daemon {
   /// there is none. After resume(), that of the last child that has one. An exception after which
   /// the session continues does not count (see record_processor).
   [[nodiscard]] std::exception_ptr thrown() const noexcept;
-  /// Whether the child's stop token has stopped; true after a crash.
+  /// Whether a stop was requested of the child (shard_context::stop_token); true after a crash.
   [[nodiscard]] bool stop_requested() const noexcept;
   /// By shard_context::request_worker_stop; shutdownRequested follows the open action.
   [[nodiscard]] bool worker_stop_requested() const noexcept;

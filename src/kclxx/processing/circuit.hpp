@@ -78,7 +78,7 @@ class circuit {
   mutable std::mutex mutex_;
   probe_id probe_ = no_probe;  // that runs
   probe_id last_probe_ = no_probe;
-  std::uint64_t successes_ = 0;  // that followed a failure
+  std::uint64_t successes_ = 0;  // the first one, and those that followed a failure
   bool has_given_up_ = false;    // one record, before the first success
   bool is_alone_ = true;         // all failures since the last success are one record's
   std::int64_t failures_ = 0;    // since the last success

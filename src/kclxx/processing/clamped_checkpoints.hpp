@@ -18,9 +18,9 @@ namespace kclxx::processing {
 
 /// The service of handlers: what they request never covers a record that is not complete.
 ///
-/// A request waits until all records up to its target are complete. Without a target it means what
-/// is complete; in a handler of `each` or `batches` also what the handler has now. checkpoint()
-/// cannot wait for its caller's own record: errc::not_allowed_here.
+/// async_checkpoint is passed on once all records up to its target are complete. Without a target
+/// it means what is complete; in a handler of `each` or `batches` also what the handler has now.
+/// checkpoint() means what is complete; with a later target it fails with errc::not_allowed_here.
 ///
 /// Thread safety: all functions from any thread.
 class clamped_checkpoints final : public detail::shard_service_wrapper {

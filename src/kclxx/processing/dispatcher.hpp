@@ -89,7 +89,7 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   enum class failure_kind {
     none,
     at_once,
-    after_handlers,  ///< those that run have drain_timeout to end
+    after_handlers,  ///< in a callback those that run have drain_timeout to end
     lease_gone,      ///< at once, without a checkpoint
   };
 

@@ -35,7 +35,7 @@ class user_tasks {
   user_tasks& operator=(const user_tasks&) = delete;
 
   void run(std::function<void()> task);
-  /// Call it once. The token has stopped when this returns, if a thread can be had.
+  /// Call it once. The stop is requested when this returns, if a thread can be had.
   void request_stop();
   /// Tasks for which no thread could be had. The next task's thread runs them, too, or the
   /// callbacks' thread does so without the lock.

@@ -8,8 +8,8 @@
 namespace kclxx::session {
 
 closing_step close_records::next(checkpoints& checkpoints, time_point now, outputs& out) {
-  // A checkpoint line may be unanswered before the status line: it is answered first. But there
-  // is at most one, so a higher position waits for the answer to the lower.
+  // The status may follow a checkpoint that is not answered yet: the daemon answers that first
+  // (P39). Only one may be unanswered, so a higher position waits.
   constexpr auto scope = checkpoints::send_scope::paced;
   if (checkpoints.has_unanswered() && checkpoints.has_more_than_unanswered(now, scope))
     return closing_step::wait;

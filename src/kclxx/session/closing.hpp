@@ -29,8 +29,8 @@ class close_records {
   closing_step next(checkpoints& checkpoints, time_point now, outputs& out);
 };
 
-/// shutdownRequested: the last chance. It is awaited, and retried for as long as the daemon has
-/// patience (P46). One try is made in any case, even if the callback used that time up or a backoff
+/// shutdownRequested: the last chance. It is awaited, and retried until shutdown_retry_limit has
+/// passed (P46). One try is made in any case, even if the callback used that time up or a backoff
 /// would outlast it.
 class close_shutdown {
  public:

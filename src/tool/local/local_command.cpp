@@ -209,8 +209,9 @@ void add_leases(CLI::App& local, invocation& run) {
       {"create-lease-table",
        "Creates the lease table that the daemon of KCL 3.x creates at its first start, with a "
        "free\n"
-       "lease for each shard, or fills an empty one. This saves half a minute, in which the KCL\n"
-       "waits for other workers that may be filling the table.",
+       "lease for each shard without a parent, or fills an empty one. This saves half a minute, "
+       "in\n"
+       "which the KCL waits for other workers that may be filling the table.",
        "kclxx local create-lease-table my-application --stream words"},
       need::what_runs, run);
   create.required("APPLICATION", "applicationName in the daemon's properties");

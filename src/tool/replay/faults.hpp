@@ -70,8 +70,8 @@ class fault_schedule {
 
   /// The draws are the shard's own. Before this call no fault that is drawn happens.
   void begin_shard(std::string_view id);
-  /// The same shard from its beginning on, with the series as they are. kill-at does not happen
-  /// again.
+  /// The shard begins anew; the draws continue where they are. A kill-at that has happened does not
+  /// happen again.
   void begin_successor() noexcept;
   /// Counts records that the successor does not get again: a whole batch, or the first records of
   /// one.

@@ -40,7 +40,7 @@ const unread = (shard) => ({
   endingHashKey: { S: shard.HashKeyRange.EndingHashKey },
 });
 
-// Puts a lease for each shard into the table, which is made unless the daemon has made it. It must hold no leases.
+// Puts a lease for each shard without a parent into the table, which is made unless the daemon has made it. It must hold no leases.
 async function create({ application, stream, ...options }) {
   checkName(application);
   const state = runningState(options);
