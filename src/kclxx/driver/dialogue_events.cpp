@@ -48,10 +48,10 @@ void dialogue_events::on_callback_ended(std::chrono::nanoseconds duration,
   host_.observe(observer::callback_ended{*open_, duration, how, std::move(error)});
 }
 
-void dialogue_events::on_status(std::string_view action, const session::session& session) {
+void dialogue_events::on_status(const std::optional<session::action_kind>& kind,
+                                const session::session& session) {
   const auto called = std::exchange(open_, std::nullopt);
   if (!host_.is_observed()) return;
-  const auto kind = protocol::action_named(action);
   using reason = observer::lease_ended::reason;
   if (kind == observer::callback_kind::shard_ended) {
     // Without the end persisted a status follows only when the lease is lost (P50, P51).

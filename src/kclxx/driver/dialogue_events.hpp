@@ -26,7 +26,7 @@ class dialogue_events {
   void on_call(std::optional<observer::shard_event> event, observer::callback_kind kind);
   void on_callback_ended(std::chrono::nanoseconds duration, observer::callback_ended::outcome how,
                          std::string error);
-  void on_status(std::string_view action, const session::session& session);
+  void on_status(const std::optional<session::action_kind>& kind, const session::session& session);
   void on_checkpoint(const sequence_position& position, session::session& session);
   /// The session may have an answer, or wait for none any more.
   void settle(session::session& session);

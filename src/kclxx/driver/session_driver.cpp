@@ -102,7 +102,7 @@ void session_driver::carry_out(session::output& output) {
           },
           [&](session::write_status& status) {
             append_line([&] { protocol::append_status(lines_, status.action); });
-            events_.on_status(status.action, session_);
+            events_.on_status(status.kind, session_);
           },
           [&](session::call& call) {
             const protocol::action_kind callback = call.kind;

@@ -36,7 +36,8 @@ struct write_checkpoint {
 
 /// Write the status line that ends the open action.
 struct write_status {
-  std::string action;
+  std::string action;                 // as the daemon named it
+  std::optional<action_kind> kind{};  // of a known one
   bool operator==(const write_status&) const = default;
 };
 

@@ -319,7 +319,7 @@ void session::close(time_point now, outputs& out) {
   }
   const bool is_last =
       current_->kind == action_kind::lease_lost || current_->kind == action_kind::shard_ended;
-  out.push_back(write_status{std::move(current_->name)});
+  out.push_back(write_status{std::move(current_->name), current_->kind});
   current_.reset();
   phase_ = is_last ? phase::finished : phase::idle;
 }

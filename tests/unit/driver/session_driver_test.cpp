@@ -755,7 +755,9 @@ TEST_CASE("observers get what happens in the dialogue, in order", "[driver][obse
     }
   }
   SECTION("of a shard that is finished") {
-    child.receive_and_run(R"({"action":"shardEnded"})");
+    child.receive_and_run(GENERATE(R"({"action":"shardEnded"})",
+                                   R"({"action":"shutdown","reason":"SHARD_END"})",
+                                   R"({"action":"shutdown","reason":"TERMINATE"})"));
     child.receive(R"({"action":"checkpoint","sequenceNumber":null,"subSequenceNumber":null})");
     CHECK(child.take_events() ==
           shard_events{observer::callback_ended{observer::callback_kind::shard_ended, took_none},
