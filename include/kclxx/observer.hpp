@@ -198,15 +198,18 @@ class KCLXX_EXPORT observer {
   };
 
   /// A handler runs for longer than parallel_options::stuck_after. Sent with each report of such a
-  /// handler: after stuck_after, and then each time that the handler's time has doubled. Sent with
-  /// `handlers` = 0, and without a position, when no handler is stuck any more.
+  /// handler: after stuck_after, and then each time that the handler's time has doubled. Sent
+  /// without a position each time that fewer handlers are stuck.
   struct handlers_stuck {
-    std::size_t handlers = 0;  ///< that are stuck now; the other fields describe the reported one
+    std::size_t handlers = 0;  ///< that are stuck now
+    /// Of the reported handler; so are the next three.
     std::optional<sequence_position> position{};
     std::string partition_key{};
     int attempt = 1;
     /// Since the handler began.
     std::chrono::milliseconds age{0};
+    /// Since the oldest of the stuck handlers began; 0 if none is stuck.
+    std::chrono::milliseconds oldest_age{0};
     bool operator==(const handlers_stuck&) const = default;
   };
 

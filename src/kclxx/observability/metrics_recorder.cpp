@@ -141,10 +141,7 @@ void metrics_recorder::note(const observer::event_source& source,
 void metrics_recorder::note(const observer::event_source& source,
                             const observer::handlers_stuck& event) {
   set(metric::stuck_handlers, static_cast<double>(event.handlers));
-  if (event.handlers == 0) return set_stuck(0);
-  const double began = seconds(source.date) - seconds(event.age);
-  const bool is_oldest = event.handlers == 1 || stuck_began_ == 0 || began < stuck_began_;
-  if (is_oldest) set_stuck(began);
+  set_stuck(event.handlers == 0 ? 0 : seconds(source.date) - seconds(event.oldest_age));
 }
 
 void metrics_recorder::set_call(double began) {

@@ -31,17 +31,17 @@ struct dispatcher::locked_change {
       : owner(changed),
         now(owner.service_->now()),
         lock(owner.mutex_),
-        was_stuck(owner.work_.handlers().stuck() > 0) {}
+        were_stuck(owner.work_.handlers().stuck()) {}
   locked_change(const locked_change&) = delete;
   locked_change& operator=(const locked_change&) = delete;
 
   void carry_out() {
-    const bool is_unstuck = was_stuck && owner.work_.handlers().stuck() == 0;
+    const bool are_fewer_stuck = owner.work_.handlers().stuck() < were_stuck;
     dropped = owner.work_.take_dropped();
     lock.unlock();
     if (wake_up.notify) owner.service_->notify();
     if (wake_up.timer) owner.start_timer(*wake_up.timer);
-    if (is_unstuck) owner.report_unstuck();
+    if (are_fewer_stuck) owner.report_fewer_stuck();
     if (owner.clamped_.checkpoints->is_awaited()) owner.pass_watermark();
   }
 
@@ -50,7 +50,7 @@ struct dispatcher::locked_change {
   const time_point now;
   wake_ups::to_do wake_up{};
   std::unique_lock<std::mutex> lock;
-  const bool was_stuck;
+  const std::size_t were_stuck;
 };
 
 /// Calls `body` with the mutex held, and after it what calls the service or destroys user code.
@@ -538,13 +538,15 @@ void dispatcher::report_stuck() {
   });
 }
 
-void dispatcher::report_unstuck() {
+void dispatcher::report_fewer_stuck() {
+  const auto now = service_->now();
   const std::lock_guard in_order(observing_);
+  observer::handlers_stuck event;
   {
     const std::lock_guard lock(mutex_);
-    if (work_.handlers().stuck() > 0) return;
+    event = work_.stuck(now);
   }
-  service_->observe(observer::handlers_stuck{});
+  service_->observe(std::move(event));
 }
 
 void dispatcher::observe_window(bool is_full) {

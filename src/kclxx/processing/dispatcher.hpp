@@ -145,7 +145,7 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   void request_checkpoint();
   void on_timer(time_point due);
   void report_stuck();
-  void report_unstuck();
+  void report_fewer_stuck();
   void end_takes(const std::optional<time_point>& when);
   void observe_window(bool is_full);
 

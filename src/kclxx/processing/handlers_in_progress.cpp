@@ -59,6 +59,15 @@ void handlers_in_progress::clear() {
   stuck_ = retrying_ = 0;
 }
 
+std::optional<handlers_in_progress::time_point> handlers_in_progress::oldest_stuck()
+    const noexcept {
+  std::optional<time_point> first;
+  for (const attempt& begun : all_) {
+    if (begun.reports > 0) first = std::min(first.value_or(begun.began), begun.began);
+  }
+  return first;
+}
+
 std::optional<handlers_in_progress::time_point> handlers_in_progress::stuck_at(
     time_point now) const noexcept {
   if (stuck_after_ <= std::chrono::milliseconds(0)) return std::nullopt;

@@ -54,6 +54,8 @@ class handlers_in_progress {
   [[nodiscard]] std::size_t running() const noexcept;
   /// How many were reported as stuck.
   [[nodiscard]] std::size_t stuck() const noexcept { return stuck_; }
+  /// When the oldest of these began.
+  [[nodiscard]] std::optional<time_point> oldest_stuck() const noexcept;
   /// When an attempt that begins now would be stuck.
   [[nodiscard]] std::optional<time_point> stuck_at(time_point now) const noexcept;
 

@@ -118,13 +118,23 @@ failed_attempts work_list::begin_decision(const attempt_ticket& ticket) {
   return found == attempts_.end() ? failed_attempts{} : found->second;
 }
 
+observer::handlers_stuck work_list::stuck(time_point now) const {
+  const auto oldest = handlers_.oldest_stuck();
+  return {.handlers = handlers_.stuck(),
+          .oldest_age =
+              oldest ? std::chrono::duration_cast<milliseconds>(now - *oldest) : milliseconds(0)};
+}
+
 std::optional<stuck_report> work_list::report(const attempt_ticket& ticket, time_point now) {
   const auto* const attempt = handlers_.find(ticket);
   if (attempt == nullptr || attempt->reports == 0) return std::nullopt;
-  const record& stuck = window().at(attempt->record_number);
-  return stuck_report{{handlers_.stuck(), stuck.position(), key_of(stuck), attempt->number,
-                       std::chrono::duration_cast<milliseconds>(now - attempt->began)},
-                      describe(attempt->record_number),
+  const record& reported = window().at(attempt->record_number);
+  auto event = stuck(now);
+  event.position = reported.position();
+  event.partition_key = key_of(reported);
+  event.attempt = attempt->number;
+  event.age = std::chrono::duration_cast<milliseconds>(now - attempt->began);
+  return stuck_report{std::move(event), describe(attempt->record_number),
                       describe(window().begin()) + ", delivered " +
                           text_of(now - window().oldest_arrival()) + " ago"};
 }

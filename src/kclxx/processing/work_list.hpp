@@ -81,6 +81,8 @@ class work_list {
   /// was not removed.
   [[nodiscard]] failed_attempts begin_decision(const attempt_ticket& ticket);
 
+  /// How many handlers are stuck, and for how long.
+  [[nodiscard]] observer::handlers_stuck stuck(time_point now) const;
   /// std::nullopt when it was removed, or is no longer stuck.
   [[nodiscard]] std::optional<stuck_report> report(const attempt_ticket& ticket, time_point now);
   void clear();

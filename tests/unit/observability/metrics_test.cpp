@@ -161,13 +161,13 @@ TEST_CASE("the oldest call is the callback, or the attempt in it, and no wait fo
   // Of a handler beside the callbacks, only a report tells.
   CHECK(after_event(
             observer::record_attempted{.position = sequence_position("3"), .duration = 1s}) == -1);
-  CHECK(after_event(observer::handlers_stuck{.handlers = 1, .age = 60s}) == 30);
+  CHECK(after_event(observer::handlers_stuck{.handlers = 1, .oldest_age = 60s}) == 30);
   CHECK(after_event(observer::batch_delivered{}) == 30);
-  CHECK(after_event(observer::handlers_stuck{.handlers = 2, .age = 60s}) == 30);
+  CHECK(after_event(observer::handlers_stuck{.handlers = 2, .oldest_age = 80s}) == 30);
   CHECK(after_event(observer::callback_ended{observer::callback_kind::process_records, 1s}) == 30);
-  CHECK(after_event(observer::handlers_stuck{.handlers = 1, .age = 60s}) == 70);
+  CHECK(after_event(observer::handlers_stuck{.handlers = 1, .oldest_age = 60s}) == 70);
   CHECK(after_event(observer::handlers_stuck{}) == -1);
-  CHECK(after_event(observer::handlers_stuck{.handlers = 1, .age = 60s}) == 90);
+  CHECK(after_event(observer::handlers_stuck{.handlers = 1, .oldest_age = 60s}) == 90);
   CHECK(after_event(observer::lease_ended{observer::lease_ended::reason::lost}) == -1);
 }
 

@@ -354,12 +354,25 @@ TEST_CASE("observers see when a handler gets stuck, and when none is any more",
   reported_by_test shard({}, {}, seen);
   shard.daemon.deliver({"1"}).advance(61s);
   REQUIRE(seen->stuck.size() == 1);
-  CHECK(seen->stuck[0] == observer::handlers_stuck{1, sequence_position("1"), "key", 1, 60s});
+  CHECK(seen->stuck[0] == observer::handlers_stuck{1, sequence_position("1"), "key", 1, 60s, 60s});
   SECTION("it ends") { shard.held.clear(); }
   SECTION("it makes progress") { shard.held.at(0).touch(); }
   shard.daemon.deliver({});
   REQUIRE(seen->stuck.size() == 2);
   CHECK(seen->stuck[1] == observer::handlers_stuck{});
+}
+
+TEST_CASE("observers see how long the oldest handler is stuck while others take turns",
+          "[processing][completion]") {
+  const auto seen = std::make_shared<seen_events>();
+  reported_by_test shard({}, {.order = order::none}, seen);
+  shard.daemon.deliver({"1"}).advance(30s).deliver({"2"}).advance(60s);
+  REQUIRE(seen->stuck.size() == 2);
+  CHECK(seen->stuck[1] == observer::handlers_stuck{2, sequence_position("2"), "key", 1, 60s, 90s});
+  shard.held.at(0).complete();
+  shard.daemon.advance(5s);
+  REQUIRE(seen->stuck.size() == 3);
+  CHECK(seen->stuck[2] == observer::handlers_stuck{.handlers = 1, .oldest_age = 60s});
 }
 
 TEST_CASE("observers see how long a record was with its completion", "[processing][completion]") {
