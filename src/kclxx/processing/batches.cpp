@@ -254,7 +254,7 @@ class batches_processor final : public record_processor {
     if (!position) return;
     complete_ = position;
     checkpoints_.async_checkpoint(*position);
-    clamped_.checkpoints->pass(*position);
+    clamped_.checkpoints->pass(*position, rest.empty());
   }
 
   /// The error may tell which record failed first.

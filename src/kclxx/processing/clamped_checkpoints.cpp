@@ -38,10 +38,10 @@ void clamped_checkpoints::send_after(Change change) {
   }
 }
 
-void clamped_checkpoints::pass(const sequence_position& watermark) {
+void clamped_checkpoints::pass(const sequence_position& watermark, bool is_open_complete) {
   send_after([&] {
     if (!watermark_ || *watermark_ < watermark) watermark_ = watermark;
-    while (!of_open_record_.empty()) {
+    while (is_open_complete && !of_open_record_.empty()) {
       auto held = of_open_record_.extract(of_open_record_.begin());
       held.key() = *watermark_;
       waiting_.insert(std::move(held));

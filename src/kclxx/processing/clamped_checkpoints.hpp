@@ -32,7 +32,8 @@ class clamped_checkpoints final : public detail::shard_service_wrapper {
     ask_ = std::move(watermark);
   }
   /// All records up to here are complete. A lower position than before changes nothing.
-  void pass(const sequence_position& watermark);
+  /// `is_open_complete`: so is what the open handler got. Requests without a target wait for that.
+  void pass(const sequence_position& watermark, bool is_open_complete = true);
   /// Whether pass() would be of use at once. Costs a load.
   [[nodiscard]] bool is_awaited() const noexcept {
     return is_awaited_.load(std::memory_order_seq_cst);

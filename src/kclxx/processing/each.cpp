@@ -102,24 +102,24 @@ class each_processor final : public record_processor {
     processing::failed_attempts attempts;  // of the first record that is not complete
     complete_records& complete = *complete_;
     complete.begin(batch);
-    const auto request = [&] {
+    const auto request = [&](bool is_open_complete) {
       const auto position = complete.position();
       if (!position) return;
       checkpointer.async_checkpoint(*position);
-      clamped_.checkpoints->pass(*position);
+      clamped_.checkpoints->pass(*position, is_open_complete);
     };
     const auto stop = shard_.stop_token();
     // What returns or throws after a stop is neither complete nor failed.
     while (auto thrown = run(batch, complete, attempts, stop, progress)) {
-      request();
+      request(false);
       if (stop.stop_requested()) break;  // with the answer
       const record& failed = batch[complete.count()];
       if (!failures_.is_complete_after(failed, attempts, std::move(thrown))) continue;
       complete.set(complete.count() + 1);
       attempts = {};
-      request();
+      request(true);
     }
-    request();
+    request(true);
     clamped_.checkpoints->set_open(false);
     complete.end();
   }

@@ -99,6 +99,34 @@ TEST_CASE("the handler of a clamped checkpoint is called when its target is pers
   }
 }
 
+TEST_CASE("a request without a target waits for its records, though the attempt fails",
+          "[processing][clamped]") {
+  std::optional<testing::daemon> daemon;
+  std::vector<sequence_position> seen;
+  bool has_failed = false;
+  const auto ask_and_fail_once = [&](const shard_context& shard) {
+    if (std::exchange(has_failed, true)) return;
+    shard.get_checkpointer().async_checkpoint({}, [&](std::error_code ec) {
+      CHECK_FALSE(ec);
+      seen.push_back(daemon->persisted());
+    });
+    throw std::runtime_error("busy");
+  };
+  SECTION("each") {
+    daemon.emplace(each([&](const record& one, const shard_context& shard) {
+                     if (one.data() == "b") ask_and_fail_once(shard);
+                   }),
+                   prompt());
+  }
+  SECTION("batches") {
+    daemon.emplace(
+        batches([&](const record_batch&, const shard_context& shard) { ask_and_fail_once(shard); }),
+        prompt());
+  }
+  daemon->initialize().deliver({"a", "b"}).deliver({});
+  CHECK(seen == std::vector{sequence_position("2")});
+}
+
 TEST_CASE("a handler cannot wait for the checkpoint of its own record", "[processing][clamped]") {
   std::vector<std::error_code> seen;
   const auto handle = [&](const record& one, const shard_context& shard) {
