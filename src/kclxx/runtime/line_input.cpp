@@ -20,17 +20,20 @@ line_input::state line_input::on_readable() {
   int error = 0;
   if (reader_.could_use_memory()) pool_.lend_line(reader_);
   const io::read_result result = reader_.read_from(fd_, error);
+  // Lines that are held back come first; then the end is read again.
+  if (on_resumed() == state::ended) return state::ended;
+  return result == io::read_result::end && !is_held_back_ ? finish(error) : state::open;
+}
+
+line_input::state line_input::on_resumed() {
   deliver_lines();
   if (sink_.is_over()) return state::ended;
-  if (reader_.over_limit()) {
-    io::line_buffer line;
-    std::size_t length = 0;
-    reader_.unfinished(line, length);
-    sink_.on_line(decoder_.too_long(line.data(), length, limit_), false);
-    return state::ended;
-  }
-  // Lines that are held back come first; then the end is read again.
-  return result == io::read_result::end && !is_held_back_ ? finish(error) : state::open;
+  if (!reader_.over_limit()) return state::open;
+  io::line_buffer line;
+  std::size_t length = 0;
+  reader_.unfinished(line, length);
+  sink_.on_line(decoder_.too_long(line.data(), length, limit_), false);
+  return state::ended;
 }
 
 /// A last line without its newline still counts if it is a message: a file written by hand may end

@@ -40,7 +40,7 @@ class line_input {
   /// Precondition: reading does not block.
   state on_readable();
   /// Delivers what was read before.
-  void on_resumed() { deliver_lines(); }
+  state on_resumed();
 
   /// Whether more was read than was delivered.
   [[nodiscard]] bool is_ahead() const noexcept { return reader_.has_unread(); }

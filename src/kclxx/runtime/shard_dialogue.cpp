@@ -336,7 +336,7 @@ void shard_dialogue::on_resumed() {
     if (reader_ != reader::loop) return reactor_.leave_input();
     if (file_) file_->resume();
   }
-  if (!has_ended_) input_.on_resumed();
+  if (!has_ended_) has_ended_ = input_.on_resumed() == line_input::state::ended;
   if (input_.holds_large_memory()) reactor_.arm(idle_timer, line_input::idle_time);
   after_reading();
 }

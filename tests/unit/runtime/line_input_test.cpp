@@ -50,6 +50,17 @@ TEST_CASE("lines that a full sink held back are known as such until they are del
   CHECK_FALSE(input.is_held_back());
 }
 
+TEST_CASE("a line over the limit that a full sink held back ends the input", "[line_input]") {
+  filled_by_each_line sink;
+  const test::open_pipe pipe;
+  write(pipe, "{\"action\":\"a\"}\n{\"action\":\"a name over the limit\"}\n");
+  line_input input(pipe.read_end(), 20, sink);
+  CHECK(input.on_readable() == line_input::state::open);
+  sink.is_filled = false;
+  CHECK(input.on_resumed() == line_input::state::ended);
+  CHECK(sink.lines == 2);
+}
+
 TEST_CASE("the end waits for the lines that a full sink held back", "[line_input]") {
   filled_by_each_line sink;
   test::open_pipe pipe;
