@@ -41,11 +41,6 @@ std::string replaced(std::string_view text, replacements all) {
 /// What a template is called in the project; nothing when it is another form's.
 std::string name_in_project(std::string_view name, const new_options& options) {
   if (name == "dockerignore" || name == "gitignore") return "." + std::string(name);
-  const bool is_asio = options.form == "asio";
-  if (name == "processor.hpp" || name == "processor_test.cpp")
-    return is_asio ? "" : std::string(name);
-  if (name == "asio.hpp") return is_asio ? "processor.hpp" : "";
-  if (name == "asio_test.cpp") return is_asio ? "processor_test.cpp" : "";
   for (const char* form : forms) {
     if (name == std::string(form) + ".cpp") return options.form == form ? "processor.cpp" : "";
   }

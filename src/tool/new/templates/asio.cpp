@@ -1,10 +1,13 @@
 #include <iostream>
 
+#include <boost/asio/awaitable.hpp>
+
 #include <kclxx/asio.hpp>
 
 #include "processor.hpp"
 
-boost::asio::awaitable<void> process_record(kclxx::record record) {
+/// Processes one record, at the same time as others.
+static boost::asio::awaitable<void> process_record(kclxx::record record) {
   std::cout << "got " << record.data() << "\n";
   co_return;
 }
