@@ -37,7 +37,7 @@ class connection {
   std::ofstream out_;
 };
 
-/// What all shards of the host share.
+/// What all shards of the process share.
 struct shared_state {
   shared_state(const std::filesystem::path& table_file, const std::filesystem::path& output,
                std::size_t connections);

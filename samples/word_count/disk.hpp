@@ -21,9 +21,9 @@ class descriptor {
 };
 
 /// Held by one process at a time, and no longer than it lives. The directory may be shared by
-/// several hosts if its file system has flock between them, an atomic rename, and shows a file as
-/// its last writer left it (NFSv4 has these; most object stores that are mounted as a file system
-/// do not).
+/// several machines if its file system has flock between them, an atomic rename, and shows a file
+/// as its last writer left it (NFSv4 has these; most object stores that are mounted as a file
+/// system do not).
 class lock {
  public:
   /// Blocking: while another process has it.

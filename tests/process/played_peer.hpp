@@ -142,26 +142,26 @@ inline shard_message own_message() {
 }
 
 /// The path of a socket whose resident was killed, with nothing there.
-inline fs::path socket_of_killed_resident(const machine& host) {
-  const launched only = host.initialized("a");
-  fs::path path = host.socket();
-  ::kill(host.process_of("a"), SIGKILL);
+inline fs::path socket_of_killed_resident(const machine& box) {
+  const launched only = box.initialized("a");
+  fs::path path = box.socket();
+  ::kill(box.process_of("a"), SIGKILL);
   CHECK(only->wait_exit() == resident_gone);
   return path;
 }
 
 /// A program that waits until the file `gate` is gone before it becomes test_child.
-inline words gated(const machine& host, words arguments = {"manual"}) {
-  std::ofstream(host / "gate") << "";
+inline words gated(const machine& box, words arguments = {"manual"}) {
+  std::ofstream(box / "gate") << "";
   arguments.insert(arguments.begin(),
-                   host.program("echo $$ >> '" + (host / "pids").string() + "'\nwhile [ -e '" +
-                                (host / "gate").string() + "' ]; do sleep 0.01; done\nexec '" +
-                                child + "' \"$@\"\n"));
+                   box.program("echo $$ >> '" + (box / "pids").string() + "'\nwhile [ -e '" +
+                               (box / "gate").string() + "' ]; do sleep 0.01; done\nexec '" +
+                               child + "' \"$@\"\n"));
   return arguments;
 }
 
-inline std::vector<pid_t> waiting_at_gate(const machine& host) {
-  std::ifstream in(host / "pids");
+inline std::vector<pid_t> waiting_at_gate(const machine& box) {
+  std::ifstream in(box / "pids");
   std::vector<pid_t> all;
   for (pid_t one = 0; in >> one;) all.push_back(one);
   return all;

@@ -19,12 +19,12 @@ using namespace kclxx::test;
 TEST_CASE(
     "a resident that is killed at any step of the hand-over is replaced, or its launcher leaves",
     "[sharing]") {
-  const machine host;
-  const fs::path path = socket_of_killed_resident(host);
+  const machine box;
+  const fs::path path = socket_of_killed_resident(box);
   const process_identity daemon = this_process();
   SECTION("before it accepts") {
     played_resident resident(path, [](const descriptor&) {});
-    const launched one = host.start("b");
+    const launched one = box.start("b");
     REQUIRE(eventually([&] { return pending_connections(path) == 1; }));
     resident.kill();
     start(*one);
@@ -38,7 +38,7 @@ TEST_CASE(
       connection = accept_at(listening);
       if (receives) shard = receive_at(connection, daemon);
     });
-    const launched one = host.start("b");
+    const launched one = box.start("b");
     resident.await_steps();
     resident.kill();
     start(*one);
@@ -53,7 +53,7 @@ TEST_CASE(
       REQUIRE(shard->variable("KCLXX_STREAM_NAME") == "b");
       REQUIRE(send_accepted(connection.get()));
     });
-    const launched one = host.start("b");
+    const launched one = box.start("b");
     resident.await_steps();
     resident.kill();
     CHECK(one->wait_exit() == resident_gone);
@@ -71,7 +71,7 @@ TEST_CASE(
       }
       if (sends) REQUIRE(send_ended(connection.get(), 14));
     });
-    const launched one = host.start("b");
+    const launched one = box.start("b");
     CHECK(one->rest().empty());  // the launcher has none of them
     one->await_end_of_stderr();
     resident.await_steps();
@@ -79,27 +79,27 @@ TEST_CASE(
     CHECK(one->wait_exit() == (sends ? 14 : resident_gone));
     if (sends) fs::remove(path);
   }
-  CHECK(host.sockets() == (host.started().size() > 1 ? 1U : 0U));
+  CHECK(box.sockets() == (box.started().size() > 1 ? 1U : 0U));
 }
 
 TEST_CASE("a socket that only a copy of a dead resident has open is nobody's", "[sharing]") {
-  const machine host;
-  const descriptor kept = bind_at(socket_of_killed_resident(host));
+  const machine box;
+  const descriptor kept = bind_at(socket_of_killed_resident(box));
   const pid_t resident = ::fork();
   if (resident == 0) ::_exit(::listen(kept.get(), 16));
   const int how = GENERATE(0, WNOWAIT);  // a first process of a container may reap none
   siginfo_t end{};
   REQUIRE(::waitid(P_PID, static_cast<id_t>(resident), &end, WEXITED | how) == 0);
   REQUIRE(end.si_status == 0);
-  const launched one = host.start("b");
+  const launched one = box.start("b");
   start(*one);
   must_be_served(*one);
 }
 
 TEST_CASE("a launcher hears a refusal though the resident has not read its message, and is gone",
           "[sharing]") {
-  const machine host;
-  const fs::path path = socket_of_killed_resident(host);
+  const machine box;
+  const fs::path path = socket_of_killed_resident(box);
   const open_pipe offered;
   const open_pipe stopped;
   played_resident resident(path, [&](const descriptor& listening) {
@@ -110,7 +110,7 @@ TEST_CASE("a launcher hears a refusal though the resident has not read its messa
     REQUIRE(::read(stopped.read_end(), &byte, 1) == 1);
     REQUIRE(send_refused(connection.get(), "as told"));
   });
-  const launched one = host.start("b");
+  const launched one = box.start("b");
   // A launcher that has only connected would start another resident.
   char byte = 0;
   REQUIRE(::read(offered.read_end(), &byte, 1) == 1);
@@ -123,11 +123,11 @@ TEST_CASE("a launcher hears a refusal though the resident has not read its messa
 }
 
 TEST_CASE("a launcher that is killed at any step leaves nothing in the resident", "[sharing]") {
-  const machine host;
-  const launched first = host.initialized("a");
-  const footprint before(host.process_of("a"));
+  const machine box;
+  const launched first = box.initialized("a");
+  const footprint before(box.process_of("a"));
   std::optional<pipes> shard(std::in_place);
-  descriptor launcher = connect_to(host.socket());
+  descriptor launcher = connect_to(box.socket());
   const auto offer = [&](const shard_message& message, const std::vector<int>& fds) {
     send_packet(launcher.get(), bytes_of(message), fds);
     return reply_at(launcher).value();
@@ -170,39 +170,39 @@ TEST_CASE("a launcher that is killed at any step leaves nothing in the resident"
   }
   launcher.close();
   before.must_come_back();
-  must_be_served(*host.initialized("b"));
+  must_be_served(*box.initialized("b"));
   must_be_served(*first);
 }
 
 TEST_CASE("while the resident starts, its launcher or itself may be killed, and its daemon may go",
           "[sharing]") {
-  const machine host;
-  const words program = gated(host);
-  const launched first = host.start("a", program);
-  REQUIRE(eventually([&] { return waiting_at_gate(host).size() == 1; }));
-  const launched second = host.start("b", program);
-  REQUIRE(eventually([&] { return pending_connections(host.socket()) == 1; }));
+  const machine box;
+  const words program = gated(box);
+  const launched first = box.start("a", program);
+  REQUIRE(eventually([&] { return waiting_at_gate(box).size() == 1; }));
+  const launched second = box.start("b", program);
+  REQUIRE(eventually([&] { return pending_connections(box.socket()) == 1; }));
   SECTION("the launcher") {
     first->kill();
-    fs::remove(host / "gate");
+    fs::remove(box / "gate");
     start(*second);
     first->await_end_of_stderr();
     CHECK(first->rest().empty());
-    CHECK(host.started().size() == 1);
+    CHECK(box.started().size() == 1);
     must_be_served(*second);
   }
   SECTION("the resident") {
-    ::kill(waiting_at_gate(host).front(), SIGKILL);
+    ::kill(waiting_at_gate(box).front(), SIGKILL);
     CHECK(first->wait_exit() == resident_gone);
-    fs::remove(host / "gate");
+    fs::remove(box / "gate");
     start(*second);
-    CHECK(host.started().size() == 1);
+    CHECK(box.started().size() == 1);
     must_be_served(*second);
   }
   SECTION("both") {
     first->kill();
-    ::kill(waiting_at_gate(host).front(), SIGKILL);
-    fs::remove(host / "gate");
+    ::kill(waiting_at_gate(box).front(), SIGKILL);
+    fs::remove(box / "gate");
     start(*second);
     must_be_served(*second);
     first->await_end_of_stderr();
@@ -214,77 +214,77 @@ TEST_CASE("while the resident starts, its launcher or itself may be killed, and 
     first->await_stderr("the daemon has gone");
     second->close_input();
     CHECK(second->wait_exit() == 0);  // nothing was asked
-    CHECK(waiting_at_gate(host).size() == 1);
-    fs::remove(host / "gate");
+    CHECK(waiting_at_gate(box).size() == 1);
+    fs::remove(box / "gate");
   }
 }
 
 TEST_CASE("launchers of a program that ends early start it one after the other", "[sharing]") {
-  const machine host;
-  const std::string program = host.program(
-      "mkdir '" + (host / "runs").string() + "' || echo x >>'" + (host / "twice").string() +
-      "'\nsleep 0.1\nrmdir '" + (host / "runs").string() + "'\nkill -9 $$\n");
+  const machine box;
+  const std::string program = box.program("mkdir '" + (box / "runs").string() + "' || echo x >>'" +
+                                          (box / "twice").string() + "'\nsleep 0.1\nrmdir '" +
+                                          (box / "runs").string() + "'\nkill -9 $$\n");
   std::vector<launched> all;
   for (const char* stream : {"a", "b", "c", "d", "e"}) {
-    all.push_back(host.start(stream, {program}));
+    all.push_back(box.start(stream, {program}));
   }
   for (const launched& one : all) CHECK(one->wait_exit() == resident_gone);
-  CHECK_FALSE(fs::exists(host / "twice"));
-  CHECK(host.sockets() == 0);
+  CHECK_FALSE(fs::exists(box / "twice"));
+  CHECK(box.sockets() == 0);
 }
 
 TEST_CASE("a program that main starts before run, and that outlives it, holds up no launcher",
           "[sharing]") {
-  const machine host;
+  const machine box;
   const std::string helper = "sleep 60 </dev/null >/dev/null 2>&1 & echo $! copy >>\"$JOURNAL\"\n";
   SECTION("where main fails") {
-    const words program{host.program(helper + "exit 3\n")};
-    const launched first = host.start("a", program);
-    const launched second = host.start("b", program);
+    const words program{box.program(helper + "exit 3\n")};
+    const launched first = box.start("a", program);
+    const launched second = box.start("b", program);
     CHECK(first->wait_exit() == 3);
     CHECK(second->wait_exit() == 3);
   }
   SECTION("where the resident crashes") {
-    const words program{host.program(helper + "exec '" + child + "' manual\n")};
-    const launched first = host.initialized("a", program);
-    const launched second = host.initialized("b", program);
-    ::kill(host.process_of("a"), SIGKILL);
+    const words program{box.program(helper + "exec '" + child + "' manual\n")};
+    const launched first = box.initialized("a", program);
+    const launched second = box.initialized("b", program);
+    ::kill(box.process_of("a"), SIGKILL);
     CHECK(first->wait_exit() == resident_gone);
     CHECK(second->wait_exit() == resident_gone);
-    must_be_served(*host.initialized("c", program));
-    CHECK(host.started().size() == 2);
+    must_be_served(*box.initialized("c", program));
+    CHECK(box.started().size() == 2);
   }
-  CHECK(host.sockets() <= 1);
+  CHECK(box.sockets() <= 1);
 }
 
 TEST_CASE("a program that main starts before run has no descriptor of the resident's",
           "[sharing]") {
-  const machine host;
-  const launched one = host.initialized("a", {child, "manual", "helper_before_run"});
-  REQUIRE(host.copies().size() == 1);
-  CHECK(eventually([&] { return descriptors_of(host.copies().front()) == 3; }));
+  const machine box;
+  const launched one = box.initialized("a", {child, "manual", "helper_before_run"});
+  REQUIRE(box.copies().size() == 1);
+  CHECK(eventually([&] { return descriptors_of(box.copies().front()) == 3; }));
   must_be_served(*one);
 }
 
 TEST_CASE("a launcher that is killed while it makes the socket leaves room for the next",
           "[sharing]") {
-  const machine host;
-  const fs::path path = socket_of_killed_resident(host);
+  const machine box;
+  const fs::path path = socket_of_killed_resident(box);
   SECTION("after bind") {
     const descriptor bound = bind_at(path);
-    must_be_served(*host.initialized("b"));
+    must_be_served(*box.initialized("b"));
   }
   SECTION("after listen") {
     listen_at(path);
-    must_be_served(*host.initialized("b"));
+    must_be_served(*box.initialized("b"));
   }
-  CHECK(host.started().size() == 2);
-  CHECK(host.sockets() == 1);
+  CHECK(box.started().size() == 2);
+  CHECK(box.sockets() == 1);
 }
 
 #ifndef KCLXX_IS_SANITIZED  // a sanitizer has descriptors of its own
 TEST_CASE("a launcher that cannot start the resident leaves no socket", "[sharing]") {
-  const machine host;
+  const machine box;
   const auto [limit, reason] = GENERATE(table<std::string, std::string>(
       {{"4", "no socket to the resident: Too many open files"},
        {"5", "no socket to the resident: Too many open files"},
@@ -292,26 +292,26 @@ TEST_CASE("a launcher that cannot start the resident leaves no socket", "[sharin
        {"6", "no socket for the resident: Too many open files"}}));
   scripted_daemon one(
       {"/bin/sh", "-c", "ulimit -n " + limit + "; exec \"$0\" \"$@\"", KCLXX_SHARE, "/bin/cat"},
-      {"", host.environment_of("a")});
+      {"", box.environment_of("a")});
   one.send("hello");
   one.expect("hello");
   CHECK(one.end() == 0);
   CHECK(contains(one.stderr_so_far(), reason));
-  CHECK(host.sockets() == 0);
+  CHECK(box.sockets() == 0);
 }
 #endif
 
 TEST_CASE("files of daemons that are gone are removed, unless somebody listens there",
           "[sharing]") {
-  const machine host;
-  must_be_served(*host.initialized("a"));
-  const fs::path dead = host.folder() / "999999999-1-0123456789abcdef";
+  const machine box;
+  must_be_served(*box.initialized("a"));
+  const fs::path dead = box.folder() / "999999999-1-0123456789abcdef";
   listen_at(dead);
-  const fs::path alive = host.folder() / "999999998-1-0123456789abcdef";
+  const fs::path alive = box.folder() / "999999998-1-0123456789abcdef";
   const descriptor listening = listen_at(alive);
-  const fs::path other = host.folder() / "note.txt";
+  const fs::path other = box.folder() / "note.txt";
   std::ofstream(other) << "";
-  must_be_served(*host.initialized("b", {child, "manual", "at_once"}));
+  must_be_served(*box.initialized("b", {child, "manual", "at_once"}));
   CHECK_FALSE(fs::exists(dead));
   CHECK(fs::exists(alive));
   CHECK(fs::exists(other));

@@ -127,12 +127,12 @@ class random_life {
 TEST_CASE("256 shards in one process live and end as they would alone", "[sharing][many]") {
   constexpr std::size_t shards = 256;
   constexpr std::size_t threads = 8;
-  const machine host;
+  const machine box;
   const words command{child, "manual", "at_once", "fast_retry", "short_grace"};
   // The first report of ThreadSanitizer ends the resident, and so all statuses differ.
   const words environment{"TSAN_OPTIONS=halt_on_error=1"};
-  const launched first = host.initialized("first", command, environment);
-  const footprint before(host.process_of("first"));
+  const launched first = box.initialized("first", command, environment);
+  const footprint before(box.process_of("first"));
 
   std::vector<launched> all;
   std::vector<int> statuses(shards);
@@ -140,7 +140,7 @@ TEST_CASE("256 shards in one process live and end as they would alone", "[sharin
   std::vector<int> expected;
   std::size_t stuck = 0;
   for (unsigned i = 0; i < shards; ++i) {
-    all.push_back(host.start("stream-" + std::to_string(i), command, environment));
+    all.push_back(box.start("stream-" + std::to_string(i), command, environment));
     const random_life one(*all.back(), i);
     expected.push_back(one.expected());
     if (one.kind() == life::stuck) ++stuck;
@@ -170,7 +170,7 @@ TEST_CASE("256 shards in one process live and end as they would alone", "[sharin
   INFO(first->stderr_so_far());
   CHECK(failures == std::vector<std::string>(shards));
   CHECK(statuses == expected);
-  CHECK(host.started().size() == 1);
+  CHECK(box.started().size() == 1);
   before.must_come_back(stuck);
   must_be_served(*first);
 }

@@ -15,101 +15,101 @@ using namespace kclxx::test;
 
 TEST_CASE("what does not fit costs one warning, and the program serves its shard alone",
           "[sharing]") {
-  const machine host;
+  const machine box;
   SECTION("a folder that is open to others") {
-    fs::create_directory(host.folder());
-    fs::permissions(host.folder(), fs::perms(0750));
-    must_be_served_alone(*host.start("a"), "is open to other users; chmod 700 ");
+    fs::create_directory(box.folder());
+    fs::permissions(box.folder(), fs::perms(0750));
+    must_be_served_alone(*box.start("a"), "is open to other users; chmod 700 ");
   }
   SECTION("a folder that cannot be made") {
-    fs::remove(host / "");
-    must_be_served_alone(*host.start("a"), "cannot be made: No such file or directory");
+    fs::remove(box / "");
+    must_be_served_alone(*box.start("a"), "cannot be made: No such file or directory");
   }
   SECTION("a symbolic link in place of the folder") {
-    fs::create_directory(host / "elsewhere");
-    fs::permissions(host / "elsewhere", fs::perms(0700));
-    fs::create_directory_symlink(host / "elsewhere", host.folder());
-    must_be_served_alone(*host.start("a"), "cannot be opened: ");
+    fs::create_directory(box / "elsewhere");
+    fs::permissions(box / "elsewhere", fs::perms(0700));
+    fs::create_directory_symlink(box / "elsewhere", box.folder());
+    must_be_served_alone(*box.start("a"), "cannot be opened: ");
   }
   SECTION("run_options::share_process is false") {
-    const words program = gated(host, {"manual", "never_share"});
-    const launched first = host.start("a", program);
-    REQUIRE(eventually([&] { return waiting_at_gate(host).size() == 1; }));
-    const launched second = host.start("b", program);
-    const launched third = host.start("c", program);
-    REQUIRE(eventually([&] { return pending_connections(host.socket()) == 2; }));
-    fs::remove(host / "gate");
+    const words program = gated(box, {"manual", "never_share"});
+    const launched first = box.start("a", program);
+    REQUIRE(eventually([&] { return waiting_at_gate(box).size() == 1; }));
+    const launched second = box.start("b", program);
+    const launched third = box.start("c", program);
+    REQUIRE(eventually([&] { return pending_connections(box.socket()) == 2; }));
+    fs::remove(box / "gate");
     for (const launched* one : {&first, &second, &third}) {
       must_be_served_alone(**one, "the program refused: run_options::share_process is false");
     }
-    CHECK(host.started().size() == 4);  // once for the question, and for each shard
-    CHECK(eventually([&] { return host.sockets() == 0; }));
+    CHECK(box.started().size() == 4);  // once for the question, and for each shard
+    CHECK(eventually([&] { return box.sockets() == 0; }));
   }
   SECTION("a program whose main closes what it has not opened") {
-    must_be_served_alone(*host.start("a", {child, "manual", "closes_descriptors"}),
+    must_be_served_alone(*box.start("a", {child, "manual", "closes_descriptors"}),
                          "main has closed descriptors");
-    for (const pid_t process : host.started()) CHECK_FALSE(is_running(process));
-    CHECK(host.sockets() == 0);
+    for (const pid_t process : box.started()) CHECK_FALSE(is_running(process));
+    CHECK(box.sockets() == 0);
   }
   SECTION("a program that does not call kclxx::run") {
-    const launched one = host.start("a", {"/bin/cat"});
+    const launched one = box.start("a", {"/bin/cat"});
     one->send("hello");
     one->expect("hello");
     CHECK(one->end() == 0);
     CHECK(contains(one->stderr_so_far(), "it has to call kclxx::run"));
-    CHECK(host.sockets() == 0);
+    CHECK(box.sockets() == 0);
   }
   SECTION("more variables than a message holds") {
     must_be_served_alone(
-        *host.start("a", {child, "manual"}, {"KCLXX_LONG=" + std::string(40000, 'x')}),
+        *box.start("a", {child, "manual"}, {"KCLXX_LONG=" + std::string(40000, 'x')}),
         "the shard cannot be handed over: Argument list too long");
   }
 }
 
 TEST_CASE("a program that does not share has no child that it has not started", "[sharing]") {
-  const machine host;
-  const launched one = host.initialized("a", {child, "manual", "never_share"});
-  REQUIRE(host.started().size() == 2);
-  CHECK(::kill(host.started().front(), 0) == -1);  // not even to be waited for
+  const machine box;
+  const launched one = box.initialized("a", {child, "manual", "never_share"});
+  REQUIRE(box.started().size() == 2);
+  CHECK(::kill(box.started().front(), 0) == -1);  // not even to be waited for
   must_be_served(*one);
 }
 
 TEST_CASE("a program that cannot be started is named", "[sharing]") {
-  const machine host;
-  const launched one = host.start("a", {"/nowhere/program"});
+  const machine box;
+  const launched one = box.start("a", {"/nowhere/program"});
   CHECK(one->wait_exit() == 127);
   CHECK(one->stderr_so_far() == "kclxx-share: there is no program /nowhere/program\n");
 }
 
 TEST_CASE("a file on stdin is read by a process of its own", "[sharing][P58]") {
-  const machine host;
-  std::ofstream(host / "dialogue.jsonl") << R"({"action":"initialize","shardId":"s"})"
-                                         << "\n";
+  const machine box;
+  std::ofstream(box / "dialogue.jsonl") << R"({"action":"initialize","shardId":"s"})"
+                                        << "\n";
   scripted_daemon one({KCLXX_SHARE, child},
-                      {(host / "dialogue.jsonl").string(), host.environment_of("a")});
+                      {(box / "dialogue.jsonl").string(), box.environment_of("a")});
   one.expect_status("initialize");
   CHECK(one.wait_exit() == 0);
   CHECK(contains(one.stderr_so_far(), "stdin is neither a pipe nor a socket"));
 }
 
 TEST_CASE("without a daemon nothing is started, so that no resident outlives it", "[sharing]") {
-  const machine host;
+  const machine box;
   // A pipe that has ended for certain.
   scripted_daemon one(
       {"/bin/sh", "-c", ": | { cat; \"$0\" \"$@\"; }", KCLXX_SHARE, child, "manual"},
-      {"", host.environment_of("a")});
+      {"", box.environment_of("a")});
   CHECK(one.wait_exit() == 0);
-  CHECK(host.started().empty());
-  CHECK(host.sockets() == 0);
+  CHECK(box.started().empty());
+  CHECK(box.sockets() == 0);
 }
 
 TEST_CASE("a launcher waits for a folder's lock with a limit", "[sharing]") {
-  const machine host;
-  fs::create_directory(host.folder());
-  fs::permissions(host.folder(), fs::perms(0700));
-  const descriptor folder(::open(host.folder().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const machine box;
+  fs::create_directory(box.folder());
+  fs::permissions(box.folder(), fs::perms(0700));
+  const descriptor folder(::open(box.folder().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   REQUIRE(::flock(folder.get(), LOCK_EX) == 0);
-  const launched one = host.start("a");
+  const launched one = box.start("a");
   SECTION("and then serves the shard alone") {
     must_be_served_alone(*one, "the folder cannot be locked: ");
   }
@@ -119,30 +119,30 @@ TEST_CASE("a launcher waits for a folder's lock with a limit", "[sharing]") {
       std::error_code error;  // of one that is closed by now
       std::size_t of_folder = 0;
       for (const auto& entry : fs::directory_iterator(open)) {
-        if (fs::read_symlink(entry, error) == host.folder()) ++of_folder;
+        if (fs::read_symlink(entry, error) == box.folder()) ++of_folder;
       }
       return of_folder == 2;  // its own, and the one that it is about to lock
     }));
     one->close_input();
     CHECK(one->wait_exit() == 0);
-    CHECK(host.started().empty());
+    CHECK(box.started().empty());
   }
 }
 
 TEST_CASE("the system knows the path of a resident's socket, which is in use by that",
           "[sharing]") {
-  const machine host;
-  const launched one = host.initialized("a");
-  CHECK(contains(read_file("/proc/net/unix"), " " + host.socket().string() + "\n"));
+  const machine box;
+  const launched one = box.initialized("a");
+  CHECK(contains(read_file("/proc/net/unix"), " " + box.socket().string() + "\n"));
 }
 
 TEST_CASE("a socket that is another's is not used, and not removed by the resident", "[sharing]") {
-  const machine host;
-  const launched first = host.initialized("a");
-  const fs::path path = host.socket();
+  const machine box;
+  const launched first = box.initialized("a");
+  const fs::path path = box.socket();
   fs::remove(path);
   const descriptor thief = listen_at(path);
-  const launched second = host.start("b");
+  const launched second = box.start("b");
   SECTION("by a process that answers something else") {
     const descriptor connection = accept_at(thief);
     REQUIRE(::send(connection.get(), "220 mail ready", 14, 0) == 14);
@@ -171,27 +171,27 @@ TEST_CASE("only the user's own processes meet", "[sharing]") {
     return;
   }
   REQUIRE(::seteuid(0) == 0);
-  const machine host;
+  const machine box;
   SECTION("the folder of another user is refused") {
-    fs::create_directory(host.folder());
-    REQUIRE(::chown(host.folder().c_str(), other, other) == 0);
-    must_be_served_alone(*host.start("a"), "belongs to the user 65534");
+    fs::create_directory(box.folder());
+    REQUIRE(::chown(box.folder().c_str(), other, other) == 0);
+    must_be_served_alone(*box.start("a"), "belongs to the user 65534");
   }
   SECTION("another user's resident is refused") {
-    const fs::path path = socket_of_killed_resident(host);
+    const fs::path path = socket_of_killed_resident(box);
     const descriptor listening = bind_at(path);
     REQUIRE(::seteuid(other) == 0);
     const int listens = ::listen(listening.get(), 16);
     REQUIRE(::seteuid(0) == 0);
     REQUIRE(listens == 0);
-    must_be_served_alone(*host.start("b"), "belongs to the user 65534");
+    must_be_served_alone(*box.start("b"), "belongs to the user 65534");
   }
   SECTION("another user's launcher is not served") {
-    const launched first = host.initialized("a");
-    fs::permissions(host / "", fs::perms(0711));
-    fs::permissions(host.folder(), fs::perms(0711));
-    fs::permissions(host.socket(), fs::perms(0666));
-    const fs::path path = host.socket();
+    const launched first = box.initialized("a");
+    fs::permissions(box / "", fs::perms(0711));
+    fs::permissions(box.folder(), fs::perms(0711));
+    fs::permissions(box.socket(), fs::perms(0666));
+    const fs::path path = box.socket();
     REQUIRE(::seteuid(other) == 0);
     const descriptor launcher = connect_to(path);
     REQUIRE(::seteuid(0) == 0);
@@ -228,9 +228,9 @@ class descriptor_limit {
 
 TEST_CASE("a resident without descriptors refuses, and serves again when it has some",
           "[sharing]") {
-  const machine host;
-  const launched first = host.initialized("a");
-  const pid_t resident = host.process_of("a");
+  const machine box;
+  const launched first = box.initialized("a");
+  const pid_t resident = box.process_of("a");
   const descriptor_limit limit(resident);
 #ifdef KCLXX_IS_SANITIZED  // UndefinedBehaviorSanitizer opens a pipe to look at what was thrown
   const std::size_t room = GENERATE(0U, 1U, 3U);
@@ -238,10 +238,10 @@ TEST_CASE("a resident without descriptors refuses, and serves again when it has 
   const std::size_t room = GENERATE(0U, 1U, 3U, 5U);
 #endif
   limit.lower_to(descriptors_of(resident) + room);
-  must_be_served_alone(*host.start("b"), "the program refused: ");
+  must_be_served_alone(*box.start("b"), "the program refused: ");
   limit.restore();
-  const launched third = host.initialized("c");
-  CHECK(host.process_of("c") == resident);
+  const launched third = box.initialized("c");
+  CHECK(box.process_of("c") == resident);
   must_be_served(*third);
   must_be_served(*first);
 }
@@ -261,16 +261,16 @@ rlim_t virtual_memory_of(pid_t process) {
 
 TEST_CASE("a shard is refused when there is one thread for it, and its metrics need another",
           "[sharing]") {
-  const machine host;
-  fs::create_directory(host / "metrics");
-  const launched first = host.initialized("a");
-  const pid_t resident = host.process_of("a");
+  const machine box;
+  fs::create_directory(box / "metrics");
+  const launched first = box.initialized("a");
+  const pid_t resident = box.process_of("a");
   const rlim_t stack = rlim_t{8} << 20;
   const rlim_t memory = virtual_memory_of(resident) + stack + stack / 2;
   const rlimit limit{memory, memory};
   REQUIRE(::prlimit(resident, RLIMIT_AS, &limit, nullptr) == 0);
   must_be_served_alone(
-      *host.start("b", {child, "manual"}, {"KCLXX_METRICS_DIR=" + (host / "metrics").string()}),
+      *box.start("b", {child, "manual"}, {"KCLXX_METRICS_DIR=" + (box / "metrics").string()}),
       "the program refused: Resource temporarily unavailable");
   must_be_served(*first);
 }
@@ -278,22 +278,22 @@ TEST_CASE("a shard is refused when there is one thread for it, and its metrics n
 
 TEST_CASE("a resident without its spare descriptor waits, and serves the launcher in the end",
           "[sharing]") {
-  const machine host;
-  const launched first = host.initialized("a");
-  const pid_t resident = host.process_of("a");
+  const machine box;
+  const launched first = box.initialized("a");
+  const pid_t resident = box.process_of("a");
   const descriptor_limit limit(resident);
   limit.lower_to(3);  // below the number of each that it could close
-  const launched second = host.start("b");
-  REQUIRE(eventually([&] { return pending_connections(host.socket()) == 1; }));
+  const launched second = box.start("b");
+  REQUIRE(eventually([&] { return pending_connections(box.socket()) == 1; }));
   // It waits between its attempts: one that asked all the time would never wait.
   const std::size_t before = wake_ups_of(resident);
   CHECK(eventually([&] { return wake_ups_of(resident) > before; }));
   limit.restore();
   start(*second);
-  CHECK(host.process_of("b") == resident);
+  CHECK(box.process_of("b") == resident);
   // It has a spare one again: who comes now is refused at once.
   limit.lower_to(descriptors_of(resident));
-  must_be_served_alone(*host.start("c"), "the program refused: ");
+  must_be_served_alone(*box.start("c"), "the program refused: ");
   limit.restore();
   must_be_served(*second);
   must_be_served(*first);

@@ -230,7 +230,7 @@ constexpr rule action_rule_list[] = {
      "a child of the same shard can start while the one that has lost the lease still has records",
      "P42, P69",
      "A worker whose lease was taken learns of it late: two children of a shard run side by side, "
-     "on one host too, and the new one gets what the old one has not persisted. One that exits, "
+     "on one machine too, and the new one gets what the old one has not persisted. One that exits, "
      "for a lock or a port that the other holds, ends its worker.",
      hand_over},
     {"old-shutdown",
@@ -245,7 +245,7 @@ constexpr rule action_rule_list[] = {
     {"unknown-action-goes-on", "an action of an unknown name is answered, and the next one too",
      "P29",
      "A later daemon may add an action. A child that exits takes the whole worker with it, on "
-     "every host, at every restart.",
+     "every machine, at every restart.",
      unknown_goes_on},
 };
 
