@@ -162,11 +162,11 @@ class child final : public detail::shard_service,
   void end_user_code();
   /// Time passes for user code, at most to the deadline. False when nothing can end the wait.
   bool wait_until(time_point deadline, const std::function<bool()>& is_over);
-  // Whether a call of a shard_service function, whose name is given as a literal, has an effect. A
-  // stop callback's has none.
-  /// Nor has one on another thread, which the end of the kit's function reports (usage).
+  // Whether a call of a shard_service function has an effect; `function` is its name, a literal.
+  /// False on a stop callback's thread, and on another one, which the end of the kit's function
+  /// reports (usage).
   [[nodiscard]] bool is_on_own_thread(const char* function);
-  /// Nor has one of a killed process. Errors: those of leave_callback_of_the_dead().
+  /// Also false in a killed process. Errors: those of leave_callback_of_the_dead().
   [[nodiscard]] bool may_report(const char* function);
   /// As may_report, but another thread gets std::logic_error.
   [[nodiscard]] bool may_request(const char* function);

@@ -21,8 +21,8 @@
 namespace kclxx::detail {
 
 /// Thrown into the user code of a simulated process that has ended, as in the test kit after
-/// crash(): by each further checkpoint, wait, timer start and log call of the service. Not a
-/// std::exception. A `catch (...)` block must rethrow it.
+/// crash(): by each further checkpoint, wait, timer start, failure, log call and request of a
+/// worker stop. Not a std::exception. A `catch (...)` block must rethrow it.
 struct process_ended {};
 
 /// Threads that run functions. Destroying it drops the functions that have not begun, and waits

@@ -81,9 +81,8 @@ enum class bad_record {
 
 /// Keeps an outage from making records bad. A shard's circuit opens when `failures` attempts in a
 /// row have failed. Permanent errors, and a record that fails while others succeed, do not count.
-/// With max_attempts or max_age the attempts must be of more than one record. Until the
-/// shard's first success these limits make one record bad at most: the next failure opens the
-/// circuit.
+/// With max_attempts or max_age the attempts must be of more than one record. Until the shard's
+/// first success, these two limits make one record bad at most: the next failure opens the circuit.
 ///
 /// While the circuit is open, failure_policy::max_attempts and max_age do not apply. The handler is
 /// called for one record at a time, after waits that double from failure_policy::max_backoff to
@@ -112,9 +111,10 @@ struct failure_policy {
   /// Attempts per record, the first included; at least 1. Unset: without end.
   std::optional<int> max_attempts{};
   /// The wait after the first failure is `initial_backoff`. Each further wait is twice as long.
-  /// None is longer than `max_backoff`. 0 counts as 1 ms. Up to half of a wait is left out at
-  /// random, so that shards do not retry at the same time. With `each` and `batches` the shard
-  /// waits meanwhile. With `parallel` and order::key only the later records of the same key do.
+  /// None is longer than `max_backoff`. 0 counts as 1 ms, more than a day as a day. Up to half of a
+  /// wait is left out at random, so that shards do not retry at the same time. With `each` and
+  /// `batches` the shard waits meanwhile. With `parallel` and order::key only the later records of
+  /// the same key do.
   std::chrono::milliseconds initial_backoff{200};
   std::chrono::milliseconds max_backoff{5000};
   /// A failed record that has been in the stream for longer is bad. Unset: age does not matter.

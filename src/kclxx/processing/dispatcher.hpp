@@ -31,9 +31,9 @@ namespace kclxx::processing {
 /// record_handler there are up to parallel_options::lanes of them. With an async_record_handler
 /// there is one, which starts handlers and decides on failures; completions report on any thread.
 ///
-/// The callbacks' thread admits records, makes retries ready, requests checkpoints, reports what is
-/// stuck, and throws what ends the session: while a callback waits, and between callbacks in a
-/// timer.
+/// The callbacks' thread admits records and requests checkpoints in callbacks. While a callback
+/// waits, and between callbacks in a timer, it makes retries ready, reports what is stuck, and
+/// throws what ends the session.
 ///
 /// record_queue has what is ready, completion_window what is complete; failure_handling decides on
 /// failures. A lane applies its own result: on the callbacks' thread that would cost two switches
@@ -138,8 +138,7 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   void callback(Body body);
   /// False when the deadline has passed, or the stop token has stopped.
   bool wait(goal awaited, time_point deadline);
-  /// Handlers that run have drain_timeout to end, and until the deadline of what the callback waits
-  /// for.
+  /// Running handlers have until drain_timeout or the callback's deadline, whichever comes first.
   void throw_failure(time_point deadline);
   [[noreturn]] void rethrow_failure();
   void request_checkpoint();

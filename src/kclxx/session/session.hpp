@@ -32,8 +32,8 @@ inline constexpr std::chrono::milliseconds callback_patience{5};
 ///                             +- user code threw -> failing - the rest is persisted -> left
 ///                             +- the input ended -> leaving - returned, or too late -> left
 ///
-/// User code can also throw in closing, idle and finished. From the other phases the end of the
-/// input leads to left at once.
+/// User code can also throw in closing, idle and finished. In every phase but calling the end of
+/// the input leads to left at once.
 ///
 /// closing.hpp has a class for each way in which an action closes. Each is asked what follows:
 /// wait, write the status, or leave without one. A stop is requested once: when the lease is lost

@@ -84,13 +84,14 @@ class fault_schedule {
   [[nodiscard]] bool unknown_action_comes_first() noexcept;
 
   void begin_batch(std::uint64_t records) noexcept;
-  /// Since the batch that was begun last: its checkpoints fail, and no batch follows.
+  /// The lease was lost at the batch that was begun last: its checkpoints fail, and no batch
+  /// follows.
   [[nodiscard]] bool is_lease_lost() const noexcept { return lease_loss_was_met_; }
   enum class after_line { nothing, kill, end_of_input };
   /// What happens as soon as the batch's line is written; the second time it is nothing.
   [[nodiscard]] after_line take_what_follows_line() noexcept;
 
-  /// True: the child is killed in place of its next checkpoint's being persisted.
+  /// True: the child is killed now, and the checkpoint that it asks for is not persisted.
   [[nodiscard]] bool draw_kill() noexcept;
   /// The daemon's name for what a checkpoint fails with now, if it does.
   [[nodiscard]] std::optional<std::string> checkpoint_failure();

@@ -198,7 +198,7 @@ void add_replay_command(CLI::App& app, invocation& run) {
        "Exit status: 0 all is well, 1 the report has a finding, 3 the child failed, 4 bad "
        "transcript.",
        "kclxx replay captured/*.jsonl -- ./word_count counts\n"
-       "  kclxx replay --parked shardId-*.parked.jsonl -- ./my_processor\n"
+       "  kclxx replay --parked again.jsonl -- ./my_processor\n"
        "  kclxx replay --faults throttle=0.1,shutdown-at=12,seed=7 shard0.jsonl -- ./word_count "
        "counts\n"
        "  kclxx replay --faults kill=0.2 --effects {dir}/shardId-000000000000.counts shard0.jsonl "

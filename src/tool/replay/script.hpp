@@ -68,7 +68,7 @@ class script {
   void read_daemon_line(const transcript::entry& entry);
   void end_with(std::size_t line_number, std::string damage);
   /// False for what the successor does not get: all of it was persisted, or it is an unknown action
-  /// before that.
+  /// in front of the first record that the successor gets.
   [[nodiscard]] bool leave_out_persisted(action& next);
   [[nodiscard]] std::optional<action> take_next();
   [[nodiscard]] action injected(protocol::action_kind what, const std::string& name,
