@@ -21,8 +21,8 @@ namespace kclxx {
 class checkpoint_target {
  public:
   /// Everything: in a callback all delivered records, elsewhere those whose callback has returned.
-  /// In a handler: the complete records. async_checkpoint in a handler of `each` or `batches` also
-  /// covers the records that the handler has now, once they are complete.
+  /// In a handler of records: the complete ones. async_checkpoint in one of `each` or `batches`
+  /// also covers the records that the handler has now, once they are complete.
   checkpoint_target() noexcept = default;
   checkpoint_target(const sequence_position& position)  // NOLINT(google-explicit-constructor)
       : position_(position) {}
@@ -54,8 +54,9 @@ class checkpoint_target {
 ///
 /// A handle: copies are cheap and equivalent, and one may outlive the shard (then every call fails
 /// with errc::daemon_gone). While the worker has the lease, a checkpoint of a position that is
-/// already persisted succeeds at once. In initialize and in a timer, and in a handler with a
-/// target that is not complete, checkpoint and checkpoint_until fail with errc::not_allowed_here.
+/// already persisted succeeds at once. In initialize and in a timer, and in a handler of records
+/// with a target that is not complete, checkpoint and checkpoint_until fail with
+/// errc::not_allowed_here.
 /// Errors: besides those named below, std::bad_alloc; in the test kit also process_ended, which a
 /// `catch (...)` must rethrow, and std::logic_error for a use that the kit does not support.
 /// Thread safety: any thread may call all functions; in the test kit only the test's thread may.

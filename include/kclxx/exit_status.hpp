@@ -9,9 +9,9 @@ namespace kclxx {
 /// or resource_failure: report what the log says.
 enum class exit_status : int {
   ok = 0,  ///< the daemon closed the input while no action was open; nothing needs to be done
-  /// A callback, a timer, a checkpoint handler or the factory threw; or records still arrived five
-  /// minutes after a fenced_error. The log has the message. The daemon ends the whole worker, so
-  /// catch what can be handled.
+  /// A callback, a timer, a checkpoint handler or the factory threw, or shard_context::fail was
+  /// called; or records still arrived five minutes after a fenced_error. The log has the message.
+  /// The daemon ends the whole worker, so catch what can be handled.
   callback_failed = 10,
   /// A line from the daemon is malformed or out of order; the log describes it. Check that only the
   /// daemon writes to the child's stdin, or install a newer kclxx.

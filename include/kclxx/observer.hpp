@@ -202,11 +202,11 @@ class KCLXX_EXPORT observer {
   /// without a position each time that fewer handlers are stuck.
   struct handlers_stuck {
     std::size_t handlers = 0;  ///< that are stuck now
-    /// Of the reported handler; so are the next three.
+    /// Of the reported handler's record, as are key and attempt; std::nullopt when fewer are stuck.
     std::optional<sequence_position> position{};
     std::string partition_key{};
     int attempt = 1;
-    /// Since the handler began.
+    /// Since the reported handler began.
     std::chrono::milliseconds age{0};
     /// Since the oldest of the stuck handlers began; 0 if none is stuck.
     std::chrono::milliseconds oldest_age{0};

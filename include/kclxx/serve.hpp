@@ -31,8 +31,7 @@ struct transport {
 ///
 /// The caller must ignore or handle SIGPIPE, and must not use `input` and `output` until this
 /// returns. They stay open.
-/// Errors: none thrown; see exit_status. Each failure is one line in the log; a log that
-/// nobody reads can lose it (shard_context::log).
+/// Errors: as `run`.
 /// Blocking: until the session ends, at most run_options::grace_time plus one second after the end
 /// of the input; but the end of a plain file does not interrupt a callback. Callbacks run on a
 /// thread of the session. A callback that has not returned in that time keeps the thread and the

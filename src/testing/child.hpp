@@ -45,7 +45,7 @@ class child final : public detail::shard_service,
     std::function<void(std::string_view line)> written;  // without its newline
     std::function<void(const log_entry&)> log;
     std::function<void(protocol::action_kind)> callback_begins;
-    std::function<void()> waits_without_end;  // the worker then kills it
+    std::function<void()> waits_without_end;  // it is about to be killed
     std::function<void()> asks_worker_to_stop;
     std::function<void(exit_status)> left;
   };
@@ -68,8 +68,7 @@ class child final : public detail::shard_service,
   [[nodiscard]] bool runs_executors() const noexcept { return threads_->runs_executors(); }
   /// Runs what has threads of its own in production; also while a callback or a timer waits.
   bool run_tasks();
-  /// Runs what user_tasks would run, else a timer that is due, else the next callback. False when
-  /// there is none.
+  /// Runs tasks, else a timer that is due, else the next callback. False when there is none.
   bool run_user_code();
   /// A callback or a timer has begun and not ended.
   [[nodiscard]] bool has_open_callback_or_timer() const noexcept {

@@ -79,13 +79,15 @@ class processor final : public record_processor {
     if constexpr (makes_handler<Handler>) destroy_handler();
   }
 
-  void process_records(record_batch batch, const checkpointer& with) override {
+  void process_records(record_batch batch, const checkpointer& checkpointer) override {
     require_running(executor_);
-    inner_->process_records(std::move(batch), with);
+    inner_->process_records(std::move(batch), checkpointer);
   }
   void lease_lost() override { inner_->lease_lost(); }
-  void shard_ended(const checkpointer& with) override { inner_->shard_ended(with); }
-  void shutdown_requested(const checkpointer& with) override { inner_->shutdown_requested(with); }
+  void shard_ended(const checkpointer& checkpointer) override { inner_->shard_ended(checkpointer); }
+  void shutdown_requested(const checkpointer& checkpointer) override {
+    inner_->shutdown_requested(checkpointer);
+  }
 
  private:
   // A handler that is made for the shard is kept here; one that shards share is referred to.

@@ -60,7 +60,7 @@ class circuit {
   }
   /// When the next probe may begin; std::nullopt while the circuit is closed, or a probe runs.
   [[nodiscard]] std::optional<time_point> next_probe() const;
-  /// Attempts in a row, until now.
+  /// Failed attempts in a row.
   [[nodiscard]] std::int64_t failures() const;
 
  private:

@@ -332,7 +332,7 @@ void dispatcher::callback(Body body) {
     const std::lock_guard lock(mutex_);
     wake_ups_.set_open(true);
   }
-  body();  // when it throws, the session ends, and nothing is to be done between callbacks
+  body();  // when it throws, no record is processed any more
   change([this](locked_change& closing) {
     wake_ups_.set_open(false);
     wake_by(next_wake(closing.now), closing.wake_up);

@@ -31,9 +31,9 @@ namespace kclxx::processing {
 /// record_handler there are up to parallel_options::lanes of them. With an async_record_handler
 /// there is one, which starts handlers and decides on failures; completions report on any thread.
 ///
-/// The callbacks' thread admits records and requests checkpoints in callbacks. While a callback
+/// In callbacks, the callbacks' thread admits records and requests checkpoints. While a callback
 /// waits, and between callbacks in a timer, it makes retries ready, reports what is stuck, and
-/// throws what ends the session.
+/// throws what ends the session, after a last request.
 ///
 /// record_queue has what is ready, completion_window what is complete; failure_handling decides on
 /// failures. A lane applies its own result: on the callbacks' thread that would cost two switches

@@ -26,7 +26,7 @@ class line_sink {
 /// The daemon's lines: read and decoded.
 ///
 /// Memory for large lines is reused while they keep coming, and given back after 16 smaller lines
-/// or a second without one.
+/// or a second without any line.
 /// Thread safety: none; belongs to whichever thread reads.
 class line_input {
  public:

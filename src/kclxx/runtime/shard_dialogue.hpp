@@ -46,7 +46,7 @@ namespace kclxx::runtime {
 ///
 /// Under the lock nothing waits for user code, the daemon or a reader, and no user code runs.
 /// Thread safety: all functions from any thread, but where a group says otherwise. Lifetime:
-/// checkpointers keep it alive; once the session has left it calls nothing.
+/// checkpointers keep it alive; after run() it calls nothing but a late async_checkpoint's handler.
 class shard_dialogue final : public detail::shard_service,
                              public std::enable_shared_from_this<shard_dialogue>,
                              private driver::host,

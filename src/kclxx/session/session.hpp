@@ -19,8 +19,8 @@
 
 namespace kclxx::session {
 
-/// When on_callback_lasts is due. What a callback asks to persist is sent with its status, or at
-/// this moment if the callback still runs.
+/// When on_callback_lasts is due. What a callback asks async_checkpoint to persist is sent with
+/// its status, or at this moment if the callback still runs.
 inline constexpr std::chrono::milliseconds callback_patience{5};
 
 /// The dialogue with the daemon for one shard, as a state machine: each function takes an event
@@ -30,10 +30,10 @@ inline constexpr std::chrono::milliseconds callback_patience{5};
 ///   starting -initialize-> calling -returned-> closing -status-> idle -action-> calling
 ///                             |                                  +-> finished
 ///                             +- user code threw -> failing - the rest is persisted -> left
-///                             +- the input ended -> leaving - returned, or too late -> left
+///                             +- it must end -> leaving - returned, or too late -> left
 ///
-/// User code can also throw in closing, idle and finished. In every phase but calling the end of
-/// the input leads to left at once.
+/// User code can also throw in closing, idle and finished. In every phase but calling and leaving
+/// the end of the input leads to left at once.
 ///
 /// closing.hpp has a class for each way in which an action closes. Each is asked what follows:
 /// wait, write the status, or leave without one. A stop is requested once: when the lease is lost
@@ -87,7 +87,7 @@ class session {
   /// The callback has lasted callback_patience.
   void on_callback_lasts(time_point now, outputs& out);
 
-  /// An action of the daemon's has no status yet, and may still get one.
+  /// An action of the daemon's has no status, and checkpoints can be sent and answered.
   [[nodiscard]] bool is_open() const noexcept {
     return phase_ == phase::calling || phase_ == phase::closing || phase_ == phase::failing;
   }
