@@ -118,6 +118,7 @@ TEST_CASE("a timer without an end never expires", "[testing][asio]") {
   timer->cancel();
   played.deliver({});
   CHECK(has_ended);
+  timer.reset();  // before the executor of the daemon's child
 }
 
 TEST_CASE("a timer starts anew, and is cancelled, as Asio's", "[testing][asio]") {
