@@ -107,6 +107,7 @@ void child::run_handler(std::shared_ptr<checkpoint_handler> handler, std::error_
 }
 
 void child::user_code_threw(const char* whose, const std::exception_ptr& thrown) {
+  if (is_gone_) return;  // thrown in place of process_ended
   const auto failure = driver::describe(whose, thrown);
   keep_if_fatal(failure, thrown);
   driver_.on_user_code_threw(failure);

@@ -167,4 +167,29 @@ TEST_CASE("a process may crash in its factory, in a timer, a handler and an obse
   CHECK(daemon->exit_status() == exit_status::ok);
 }
 
+TEST_CASE("what is thrown in place of the end of the process is not the child's",
+          "[testing][crash]") {
+  std::optional<testing::daemon> daemon;
+  const auto crash_and_throw = [&] {
+    try {
+      daemon->crash();
+    } catch (...) {
+      throw std::runtime_error("late");
+    }
+  };
+  daemon.emplace(scripted(with_batch([&](const checkpointer& to) {
+    to.async_checkpoint({}, [&](std::error_code) { crash_and_throw(); });
+  })));
+  daemon->initialize();
+  SECTION("in a timer") {
+    daemon->processor<recording_processor>().context->after(1s, crash_and_throw);
+    daemon->advance(1s);
+  }
+  SECTION("in a handler") { daemon->deliver({"a"}); }
+  INFO(*daemon);
+  CHECK(daemon->stop_requested());
+  CHECK_FALSE(daemon->exit_status());
+  CHECK_FALSE(daemon->thrown());
+}
+
 }  // namespace kclxx::test
