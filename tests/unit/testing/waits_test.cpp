@@ -284,13 +284,9 @@ TEST_CASE("a failure reported elsewhere ends a callback that waits, and the firs
 }
 
 TEST_CASE("a lost lease that is reported elsewhere gives the shard up", "[testing][seam][P65]") {
-  const shard_context* context = nullptr;
-  testing::daemon daemon([&](const shard_context& shard) {
-    context = &shard;
-    return std::make_unique<recording_processor>();
-  });
-  daemon.initialize();
-  context->fail(std::make_exception_ptr(fenced_error("epoch 7")));
+  auto daemon = scripted();
+  daemon.initialize().processor<recording_processor>().context->fail(
+      std::make_exception_ptr(fenced_error("epoch 7")));
   daemon.deliver({"a"}).lose_lease();
   CHECK(daemon.callbacks() == std::vector<std::string>{"initialize", "lease_lost"});
   CHECK(daemon.exit_status() == exit_status::ok);
@@ -298,13 +294,9 @@ TEST_CASE("a lost lease that is reported elsewhere gives the shard up", "[testin
 }
 
 TEST_CASE("a failure that is reported between two actions is seen", "[testing][seam]") {
-  const shard_context* context = nullptr;
-  testing::daemon daemon([&](const shard_context& shard) {
-    context = &shard;
-    return std::make_unique<recording_processor>();
-  });
-  daemon.initialize();
-  context->fail(std::make_exception_ptr(std::runtime_error("no space left")));
+  auto daemon = scripted();
+  daemon.initialize().processor<recording_processor>().context->fail(
+      std::make_exception_ptr(std::runtime_error("no space left")));
   CHECK(daemon.exit_status() == exit_status::callback_failed);
   CHECK_THROWS_WITH(std::rethrow_exception(daemon.thrown()), "no space left");
   daemon.resume();
