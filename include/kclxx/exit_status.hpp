@@ -6,7 +6,7 @@ namespace kclxx {
 
 /// How a child process ends; `run` returns the value as an int. The daemon logs it as "Child
 /// process exited with value: 10". If kclxx detects a bug in itself, the status is callback_failed
-/// or resource_failure: report what the log says.
+/// or resource_failure, and the log describes the bug: open an issue.
 enum class exit_status : int {
   ok = 0,  ///< the daemon closed the input while no action was open; nothing needs to be done
   /// A callback, a timer, a checkpoint handler or the factory threw, or shard_context::fail was
