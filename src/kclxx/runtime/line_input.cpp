@@ -20,8 +20,8 @@ line_input::state line_input::on_readable() {
   int error = 0;
   if (reader_.could_use_memory()) pool_.lend_line(reader_);
   const io::read_result result = reader_.read_from(fd_, error);
-  // Lines that are held back come first; then the end is read again.
   if (on_resumed() == state::ended) return state::ended;
+  // Lines that are held back come first; then the end is read again.
   return result == io::read_result::end && !is_held_back_ ? finish(error) : state::open;
 }
 
