@@ -28,7 +28,9 @@ std::optional<std::string> find_program(const std::string& name) {
     return std::nullopt;
   }
   const char* const path = std::getenv("PATH");
-  std::istringstream folders(path == nullptr ? "/usr/local/bin:/bin:/usr/bin" : path);
+  // The last folder may be empty, too: getline would not return it at the end of the text.
+  std::istringstream folders((path == nullptr ? "/usr/local/bin:/bin:/usr/bin" : path) +
+                             std::string(":"));
   for (std::string folder; std::getline(folders, folder, ':');) {
     const std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
     if (look_at_path(candidate) == executable_state::ok) return candidate;

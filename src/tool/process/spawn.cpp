@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "tool/command_error.hpp"
+#include "tool/process/program_search.hpp"
 
 namespace kclxx::tool {
 
@@ -73,6 +74,7 @@ pid_t spawner::start(std::vector<std::string> command) {
   pid_t pid = -1;
   int error = try_start(pid, command);
   if (error == ENOEXEC) {
+    command.front() = find_program(program).value_or(program);  // the shell does not look in PATH
     command.insert(command.begin(), "/bin/sh");
     error = try_start(pid, command);
   }

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -11,6 +12,8 @@
 #include <unistd.h>
 
 #include "support/catch.hpp"
+#include "support/forked.hpp"
+#include "support/temporary_folder.hpp"
 #include "support/text.hpp"
 
 using namespace kclxx::tool;
@@ -69,16 +72,29 @@ TEST_CASE("what cannot be started is named, with the reason", "[tool]") {
 }
 
 TEST_CASE("a script without its first line is run by the shell, as Java does it", "[tool]") {
-  const auto script =
-      std::filesystem::temp_directory_path() / ("kclxx_script_" + std::to_string(::getpid()));
+  const kclxx::test::temporary_folder folder;
+  const auto script = folder.path() / "script";
   std::ofstream(script) << "echo \"from the script: $1\"\n";
   std::filesystem::permissions(script, std::filesystem::perms::owner_all);
-  {
-    child_process child({script.string(), "argument"});
-    CHECK(read_all(child.output.get()) == "from the script: argument\n");
-    CHECK(child.wait() == child_exit{0, 0});
-  }
-  std::filesystem::remove(script);
+  child_process child({script.string(), "argument"});
+  CHECK(read_all(child.output.get()) == "from the script: argument\n");
+  CHECK(child.wait() == child_exit{0, 0});
+}
+
+TEST_CASE("such a script is found in PATH, where an empty folder is the current one", "[tool]") {
+  const kclxx::test::temporary_folder folder;
+  const auto script = folder.path() / "kclxx-script";
+  std::ofstream(script) << "echo found\n";
+  std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+  const std::string path = GENERATE_REF(folder.path().string(), std::string("/usr/bin:"),
+                                        std::string(":/usr/bin"), std::string());
+  CAPTURE(path);
+  CHECK(kclxx::test::in_forked_copy([&] {
+          std::filesystem::current_path(path == folder.path() ? "/" : folder.path());
+          ::setenv("PATH", path.c_str(), 1);
+          child_process child({"kclxx-script"});
+          return read_all(child.output.get()) == "found\n" ? 0 : 1;
+        }).status == 0);
 }
 
 TEST_CASE("stderr is a pipe when asked", "[tool]") {
