@@ -32,22 +32,23 @@ struct gathered_records::memory {
       if (!is_large) place = to + size;
       const auto kept_data = keep(data, to);
       const auto kept_key = keep(key, to + data.size());
-      record::fields fields{{},
-                            {},
-                            keep(number, to + data.size() + key.size()),
-                            record.sub_sequence_number(),
-                            arrival_of(record)};
+      record::fields fields;
+      // All fields: a further one does not compile unhandled.
+      auto& [field_data, field_key, field_number, sub_sequence_number, arrival] = fields;
+      field_number = keep(number, to + data.size() + key.size());
+      sub_sequence_number = record.sub_sequence_number();
+      arrival = arrival_of(record);
       data_size += data.size();
       key_size += key.size();
       // A missing text stays missing. A branch of its own for the usual record saves a third of
       // the time.
       if (record.has_data() && key.data() != nullptr) {
-        fields.data = kept_data;
-        fields.partition_key = kept_key;
+        field_data = kept_data;
+        field_key = kept_key;
         records.emplace_back(fields);
       } else {
-        if (record.has_data()) fields.data = kept_data;
-        if (key.data() != nullptr) fields.partition_key = kept_key;
+        if (record.has_data()) field_data = kept_data;
+        if (key.data() != nullptr) field_key = kept_key;
         records.emplace_back(fields);
       }
     }
