@@ -54,6 +54,9 @@ struct picture {
   [[nodiscard]] bool is_handing_over() const;
 };
 
+/// The longest time between two renewals of a lease: a third of failoverTimeMillis, with a margin.
+inline constexpr std::chrono::milliseconds renewal_limit{12'000};
+
 /// What was seen so far.
 class observation {
  public:

@@ -32,9 +32,6 @@ using lease_table::observation;
 using lease_table::picture;
 using std::chrono::milliseconds;
 
-// Longer than a third of the KCL's failoverTimeMillis.
-constexpr milliseconds renewal{12'000};
-
 struct options {
   std::string table;
   std::string profile;
@@ -42,7 +39,7 @@ struct options {
   std::string endpoint_url;
   bool is_json = false;
   bool is_watching = false;
-  milliseconds interval = renewal;
+  milliseconds interval = lease_table::renewal_limit;
 };
 
 std::vector<std::string> for_aws(const options& chosen) {
@@ -142,7 +139,8 @@ void print(const picture& all, const options& chosen) {
 
 exit_status run_leases(const options& chosen) {
   // A watch may look more often than a lease is renewed.
-  observation seen(chosen.is_watching ? std::max(chosen.interval, renewal) : chosen.interval);
+  observation seen(chosen.is_watching ? std::max(chosen.interval, lease_table::renewal_limit)
+                                      : chosen.interval);
   using clock = std::chrono::steady_clock;
   const clock::time_point begin = clock::now();
   for (;;) {

@@ -55,8 +55,7 @@ void print(const lease_table::picture& all, const local_call& call, const std::s
 int show_local_leases(const local_call& call) {
   child_process node(node_command(call));
   node.input.close();
-  // Longer than a third of the KCL's failoverTimeMillis.
-  lease_table::observation seen(milliseconds(12'000));
+  lease_table::observation seen(lease_table::renewal_limit);
   const steady_clock::time_point begin = steady_clock::now();
   line_splitter lines;
   for (;;) {
