@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cerrno>
+#include <chrono>
 #include <ctime>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -14,14 +15,15 @@ namespace kclxx::sharing {
 /// runtime.
 class folder_lock {
  public:
-  static constexpr int seconds = 3;
+  static constexpr std::chrono::milliseconds default_limit{3'000};
 
-  /// Waits that long at most: whoever holds it may be stopped. Errors: errno, when it is not held.
-  explicit folder_lock(int folder)
+  /// Waits for `limit` at most: whoever holds it may be stopped. Errors: errno, when it is not
+  /// held.
+  explicit folder_lock(int folder, std::chrono::milliseconds limit = default_limit)
       // A description of its own: no program that inherits the folder's has the lock.
       : folder_(::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
     constexpr timespec pause{0, 2'000'000};
-    const double end = now() + seconds;
+    const double end = now() + std::chrono::duration<double>(limit).count();
     while (folder_.is_open()) {
       is_held_ = ::flock(folder_.get(), LOCK_EX | LOCK_NB) == 0;
       if (is_held_ || (errno != EWOULDBLOCK && errno != EINTR)) return;

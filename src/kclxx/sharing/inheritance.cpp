@@ -70,8 +70,8 @@ std::optional<inheritance> inherited() {
   return start;
 }
 
-void remove_socket(const inheritance& start) noexcept {
-  const folder_lock lock(start.folder.get());
+void remove_socket(const inheritance& start, std::chrono::milliseconds limit) noexcept {
+  const folder_lock lock(start.folder.get(), limit);
   struct stat file {};
   if (lock.is_held() &&
       ::fstatat(start.folder.get(), start.socket_name.c_str(), &file, AT_SYMLINK_NOFOLLOW) == 0 &&

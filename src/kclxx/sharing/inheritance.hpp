@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
 
 #include "io/descriptor.hpp"
 #include "io/process_identity.hpp"
+#include "sharing/folder_lock.hpp"
 
 namespace kclxx::sharing {
 
@@ -24,8 +26,10 @@ struct inheritance {
 /// Errors: std::runtime_error when the descriptors are not what the launcher left; none is touched.
 std::optional<inheritance> inherited();
 
-/// Removes the socket's file, unless it is another's by now.
-void remove_socket(const inheritance& start) noexcept;
+/// Removes the socket's file, unless it is another's by now, or the folder's lock cannot be had
+/// within `limit`.
+void remove_socket(const inheritance& start,
+                   std::chrono::milliseconds limit = folder_lock::default_limit) noexcept;
 
 /// A descriptor that becomes readable when the daemon ends. Errors: std::system_error.
 io::descriptor watch(const io::process_identity& process);
