@@ -41,7 +41,7 @@ std::optional<sequence_position> shard_record_processor_checkpointer::permitted(
   if (!position) return std::nullopt;
   // 1.x validates first, and knows no other sentinel.
   const bool is_valid = position->is_number() || position->sequence_number() == shard_end;
-  if (version_ == daemon_version::v1 && !is_valid) return std::nullopt;
+  if (version_ == kcl::v1 && !is_valid) return std::nullopt;
   if (is_after(last_, *position) || is_after(*position, largest_permitted_)) return std::nullopt;
   return position;
 }

@@ -17,7 +17,7 @@ namespace kclxx::daemon_model {
 class shard_record_processor_checkpointer {
  public:
   /// `lease` outlives this object.
-  shard_record_processor_checkpointer(daemon_version version, lease& lease)
+  shard_record_processor_checkpointer(kcl version, lease& lease)
       : version_(version),
         lease_(lease),
         last_(lease.checkpoint()),
@@ -48,7 +48,7 @@ class shard_record_processor_checkpointer {
   [[nodiscard]] std::optional<sequence_position> permitted(const child_checkpoint& asked) const;
   outcome advance(const sequence_position& position);
 
-  daemon_version version_;
+  kcl version_;
   lease& lease_;
   sequence_position last_;
   sequence_position largest_permitted_;

@@ -78,17 +78,17 @@ void append_record(std::string& out, const record& source) {
 
 }  // namespace
 
-std::string_view action_name(action_kind what, daemon_version version) {
+std::string_view action_name(action_kind what, kcl version) {
   const bool is_ending = what == action_kind::lease_lost || what == action_kind::shard_ended;
-  return is_ending && version != daemon_version::v3 ? "shutdown" : protocol::action_name(what);
+  return is_ending && version != kcl::v3 ? "shutdown" : protocol::action_name(what);
 }
 
-std::string action_line(action_kind what, daemon_version version) {
+std::string action_line(action_kind what, kcl version) {
   const std::string_view name = action_name(what, version);
   std::string line = R"({"action":")" + std::string(name) + '"';
   if (name == "shutdown") {
     const bool is_end = what == action_kind::shard_ended;
-    const bool is_first = version == daemon_version::v1;
+    const bool is_first = version == kcl::v1;
     line.append(R"(,"reason":")");
     line.append(is_end ? (is_first ? "TERMINATE" : "SHARD_END")
                        : (is_first ? "ZOMBIE" : "LEASE_LOST"));

@@ -91,7 +91,7 @@ void shard_consumer::read_line(const std::string& line, daemon_events& out) {
 bool shard_consumer::has_checkpointer() const noexcept {
   if (open_->what == action_kind::initialize) return false;
   // 1.x hands its ZOMBIE a checkpointer; its lease is gone (P38).
-  return open_->what != action_kind::lease_lost || version_ == daemon_version::v1;
+  return open_->what != action_kind::lease_lost || version_ == kcl::v1;
 }
 
 void shard_consumer::answer(const child_checkpoint& asked, daemon_events& out) {

@@ -91,7 +91,7 @@ using daemon_events = std::vector<daemon_event>;
 class shard_consumer {
  public:
   /// `lease` outlives this object.
-  shard_consumer(daemon_version version, lease& lease)
+  shard_consumer(kcl version, lease& lease)
       : version_(version), lease_(lease), checkpointer_(version, lease) {}
 
   /// The daemon writes the line of this call and then reads. `action` is the name that its line
@@ -137,7 +137,7 @@ class shard_consumer {
   void fail(std::string why, daemon_events& out);
   void close_child(daemon_events& out);
 
-  daemon_version version_;
+  kcl version_;
   lease& lease_;
   shard_record_processor_checkpointer checkpointer_;
   std::deque<std::string> unread_;

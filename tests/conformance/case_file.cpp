@@ -61,7 +61,7 @@ call read_call(const std::string& text) {
 
 class child_reader {
  public:
-  explicit child_reader(daemon_model::daemon_version version) : version_(version) {}
+  explicit child_reader(daemon_model::kcl version) : version_(version) {}
 
   std::vector<turn> read(const json& pieces) const {
     std::vector<turn> turns(1);
@@ -93,7 +93,7 @@ class child_reader {
     throw std::runtime_error("'" + text + "' is nothing that a child does");
   }
 
-  daemon_model::daemon_version version_;
+  daemon_model::kcl version_;
 };
 
 script read_case(const json& source, const child_reader& child) {
@@ -110,13 +110,12 @@ script line_case(const std::string& line) {
   json source{{"name", "the line " + line}};
   source["calls"] = {"initialize TRIM_HORIZON", "processRecords 101 101/1 102"};
   source["child"] = {{"status initialize"}, {{{"bytes", line + "\n"}}, "status processRecords"}};
-  return read_case(source, child_reader(daemon_model::daemon_version::v3));
+  return read_case(source, child_reader(daemon_model::kcl::v3));
 }
 
 }  // namespace
 
-std::vector<script> read_cases(const std::filesystem::path& file,
-                               daemon_model::daemon_version version) {
+std::vector<script> read_cases(const std::filesystem::path& file, daemon_model::kcl version) {
   std::vector<script> result;
   std::string at;
   try {

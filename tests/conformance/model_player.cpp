@@ -16,7 +16,7 @@ namespace {
 /// The model between a script's calls and a script's child.
 class player {
  public:
-  player(const script& script, daemon_model::daemon_version version)
+  player(const script& script, daemon_model::kcl version)
       : script_(script),
         version_(version),
         lease_(sequence_position(script.calls.front().sequence_number,
@@ -163,7 +163,7 @@ class player {
   void take(const daemon_model::worker_ended&) { events_.push_back({{"worker_ends", true}}); }
 
   const script& script_;
-  daemon_model::daemon_version version_;
+  daemon_model::kcl version_;
   daemon_model::lease lease_;
   daemon_model::shard_consumer consumer_;
   json events_ = json::array();
@@ -178,7 +178,7 @@ class player {
 
 }  // namespace
 
-json play_on_model(const script& script, daemon_model::daemon_version version) {
+json play_on_model(const script& script, daemon_model::kcl version) {
   return player(script, version).play();
 }
 

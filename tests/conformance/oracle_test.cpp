@@ -15,11 +15,11 @@
 
 namespace {
 
-using kclxx::daemon_model::daemon_version;
+using kclxx::daemon_model::kcl;
 using namespace kclxx::oracle;
 
 struct options {
-  daemon_version version{};
+  kcl version{};
   std::filesystem::path cases{};
   std::uint64_t random = 0;
   std::uint64_t seed = 1;
@@ -145,8 +145,8 @@ int main(int argc, char** argv) {
       "Plays scripts on src/daemon_model and on the daemon's real classes, and compares what "
       "happens, event by event. Exit status: 0 all agree, 1 some differ (each is printed), another "
       "one: it could not be done.");
-  int kcl = 0;
-  app.add_option("--kcl", kcl, "The major version of the KCL that JAVA runs")
+  int major_version = 0;
+  app.add_option("--kcl", major_version, "The major version of the KCL that JAVA runs")
       ->required()
       ->check(CLI::Range(1, 3));
   app.add_option("--cases", chosen.cases, "Play the cases of each .json file in this folder");
@@ -158,7 +158,7 @@ int main(int argc, char** argv) {
   app.add_option("JAVA", chosen.java, "Starts java/common/Oracle.java: java/run KCLXX KCL")
       ->required();
   CLI11_PARSE(app, argc, argv);
-  chosen.version = kcl == 1 ? daemon_version::v1 : daemon_version::v3;
+  chosen.version = major_version == 1 ? kcl::v1 : kcl::v3;
   try {
     return compare(chosen);
   } catch (const std::exception& e) {

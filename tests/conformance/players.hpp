@@ -11,7 +11,7 @@
 namespace kclxx::oracle {
 
 /// Plays the script on the model; the events are of the same form as those of the real classes.
-nlohmann::json play_on_model(const script& script, daemon_model::daemon_version version);
+nlohmann::json play_on_model(const script& script, daemon_model::kcl version);
 
 /// Plays the scripts on the real classes, in one JVM that is started with these arguments. The
 /// events of each, in the scripts' order.

@@ -8,7 +8,7 @@
 
 namespace kclxx::oracle {
 
-using daemon_model::daemon_version;
+using daemon_model::kcl;
 using protocol::action_kind;
 
 namespace {
@@ -85,7 +85,7 @@ constexpr std::array base64{"", "YQ==", "YWI=", "YWJj", "+/+/"};
 
 class author {
  public:
-  author(std::uint64_t seed, daemon_version version) : random_(seed), version_(version) {}
+  author(std::uint64_t seed, kcl version) : random_(seed), version_(version) {}
 
   script write() {
     script_.name = "random";
@@ -194,7 +194,7 @@ class author {
   }
 
   std::mt19937_64 random_;
-  daemon_version version_;
+  kcl version_;
   script script_;
   std::uint64_t next_ = 100;
   std::uint64_t sub_ = 0;
@@ -203,8 +203,6 @@ class author {
 
 }  // namespace
 
-script random_script(std::uint64_t seed, daemon_version version) {
-  return author(seed, version).write();
-}
+script random_script(std::uint64_t seed, kcl version) { return author(seed, version).write(); }
 
 }  // namespace kclxx::oracle

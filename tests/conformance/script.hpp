@@ -54,12 +54,11 @@ struct script {
 /// The scripts of a file in cases/, written as README.md describes. The child's well-formed
 /// statuses have the names that this daemon wants.
 /// Errors: std::runtime_error with the file, and the case's name.
-std::vector<script> read_cases(const std::filesystem::path& file,
-                               daemon_model::daemon_version version);
+std::vector<script> read_cases(const std::filesystem::path& file, daemon_model::kcl version);
 
 /// A dialogue as a daemon would lead it, with a child that is mostly right and now and then wrong
 /// in every way that the model claims to know. The same seed gives the same script.
-script random_script(std::uint64_t seed, daemon_model::daemon_version version);
+script random_script(std::uint64_t seed, daemon_model::kcl version);
 
 std::string status_line(std::string_view action);
 std::string checkpoint_line(const std::optional<std::string>& sequence_number,

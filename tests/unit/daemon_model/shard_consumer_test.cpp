@@ -30,7 +30,7 @@ const std::string null_checkpoint =
 /// Verbs that give back what happened, a line each.
 class dialogue {
  public:
-  explicit dialogue(daemon_version version = daemon_version::v3) : consumer(version, row) {}
+  explicit dialogue(kcl version = kcl::v3) : consumer(version, row) {}
 
   lines call(action_kind what, const std::optional<sequence_position>& largest = std::nullopt) {
     return after(
@@ -185,7 +185,7 @@ TEST_CASE("positions compare as numbers, and are the same only as texts", "[daem
 }
 
 TEST_CASE("1.x takes only numbers and SHARD_END for a checkpoint", "[daemon_model][P36]") {
-  dialogue older(daemon_version::v1);
+  dialogue older(kcl::v1);
   older.start_batch("200");
   CHECK(older.child(checkpoint_at("TRIM_HORIZON")) ==
         lines{"checkpoint TRIM_HORIZON/0 answered: IllegalArgumentException"});
@@ -215,7 +215,7 @@ TEST_CASE("a checkpoint in initialize and in leaseLost has no checkpointer",
 }
 
 TEST_CASE("1.x answers a checkpoint in its shutdown with a lost lease", "[daemon_model][P38]") {
-  dialogue older(daemon_version::v1);
+  dialogue older(kcl::v1);
   older.start_batch("200");
   older.child(status_for("processRecords"));
   older.call(action_kind::lease_lost);
