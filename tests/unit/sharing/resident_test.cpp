@@ -170,9 +170,9 @@ class launcher {
 };
 
 /// What a resident is started with.
-class played_host {
+class resident_environment {
  public:
-  played_host() {
+  resident_environment() {
     ::alarm(60);
     io::outlive_signals();  // as run() does: the reader of a shard's stderr may be gone
     std::array<int, 2> ends{};
@@ -283,24 +283,25 @@ bool holds_in_copy(const std::function<bool()>& condition) {
 }
 
 /// `launchers` are played on a thread of their own, next to the resident. Then the daemon ends.
-exit_status serve(played_host& host, const session_maker& make_session,
+exit_status serve(resident_environment& environment, const session_maker& make_session,
                   const std::function<void()>& launchers) {
   std::thread others([&] {
     launchers();
-    host.daemon.end();
+    environment.daemon.end();
   });
   const exit_status status =
-      serve_shards(host.start(), make_session, std::chrono::milliseconds(500));
+      serve_shards(environment.start(), make_session, std::chrono::milliseconds(500));
   others.join();
   return status;
 }
 
 /// With the launcher that has started the resident. `body` returns first_false().
-void check_in_copy(const std::function<int(played_host&, launcher&)>& body, int expected = 0) {
+void check_in_copy(const std::function<int(resident_environment&, launcher&)>& body,
+                   int expected = 0) {
   const auto copy = test::in_forked_copy([&] {
-    played_host host;
-    launcher starter = host.starter();
-    return body(host, starter);
+    resident_environment environment;
+    launcher starter = environment.starter();
+    return body(environment, starter);
   });
   CHECK(copy.status == expected);
 }
@@ -308,10 +309,11 @@ void check_in_copy(const std::function<int(played_host&, launcher&)>& body, int 
 }  // namespace
 
 TEST_CASE("a resident without a shard ends with its daemon, and leaves nothing", "[sharing]") {
-  check_in_copy([](played_host& host, launcher& starter) {
-    const auto numbers = host.descriptors();
-    host.daemon.end();
-    const exit_status status = serve_shards(host.start(), each({}), std::chrono::milliseconds(500));
+  check_in_copy([](resident_environment& environment, launcher& starter) {
+    const auto numbers = environment.descriptors();
+    environment.daemon.end();
+    const exit_status status =
+        serve_shards(environment.start(), each({}), std::chrono::milliseconds(500));
     const bool is_closed = std::none_of(numbers.begin(), numbers.end(), is_open);
     // Files that are opened later get the numbers of what it had.
     std::vector<int> later;
@@ -319,14 +321,14 @@ TEST_CASE("a resident without a shard ends with its daemon, and leaves nothing",
       later.push_back(::dup(STDIN_FILENO));
     const bool are_kept =
         holds_in_copy([&] { return std::all_of(later.begin(), later.end(), is_open); });
-    return first_false(
-        {status == exit_status::ok, !starter.reply(), !host.has_socket(), is_closed, are_kept});
+    return first_false({status == exit_status::ok, !starter.reply(), !environment.has_socket(),
+                        is_closed, are_kept});
   });
 }
 
 TEST_CASE("a resident whose daemon has ended before leaves no socket", "[sharing]") {
-  check_in_copy([](played_host& host, launcher&) {
-    inheritance start = host.start();
+  check_in_copy([](resident_environment& environment, launcher&) {
+    inheritance start = environment.start();
     ++start.daemon.start;
     bool is_refused = false;
     try {
@@ -334,14 +336,14 @@ TEST_CASE("a resident whose daemon has ended before leaves no socket", "[sharing
     } catch (const std::system_error&) {
       is_refused = true;
     }
-    return first_false({is_refused, !host.has_socket()});
+    return first_false({is_refused, !environment.has_socket()});
   });
 }
 
 TEST_CASE("a copy of the process has no descriptor of the resident's, nor of a shard's",
           "[sharing]") {
-  check_in_copy([](played_host& host, launcher& starter) {
-    auto numbers = host.descriptors();
+  check_in_copy([](resident_environment& environment, launcher& starter) {
+    auto numbers = environment.descriptors();
     bool is_closed = false;
     const auto make = [&](const handed_shard& shard, io::event_loop&,
                           const std::function<void()>&) {
@@ -355,8 +357,8 @@ TEST_CASE("a copy of the process has no descriptor of the resident's, nor of a s
       }});
     };
     bool has_ended = false;
-    serve(host, make, [&] {
-      has_ended = starter.hand_over(host.daemon) && starter.has_ended_with(exit_status::ok);
+    serve(environment, make, [&] {
+      has_ended = starter.hand_over(environment.daemon) && starter.has_ended_with(exit_status::ok);
     });
     return first_false({is_closed, has_ended});
   });
@@ -364,12 +366,12 @@ TEST_CASE("a copy of the process has no descriptor of the resident's, nor of a s
 
 TEST_CASE("the numbers of a shard's descriptors are free in a copy once it has ended",
           "[sharing]") {
-  check_in_copy([](played_host& host, launcher& starter) {
+  check_in_copy([](resident_environment& environment, launcher& starter) {
     bool are_kept = false;
-    serve(host, each({}), [&] {
+    serve(environment, each({}), [&] {
       for (int i = 0; i < 2; ++i) {  // of the second, the first is closed as a whole
-        launcher one = i == 0 ? std::move(starter) : host.connect();
-        one.hand_over(host.daemon);
+        launcher one = i == 0 ? std::move(starter) : environment.connect();
+        one.hand_over(environment.daemon);
         one.has_ended_with(exit_status::ok);
         one.reply();
       }
@@ -382,9 +384,9 @@ TEST_CASE("the numbers of a shard's descriptors are free in a copy once it has e
 
 TEST_CASE("the daemon's end ends the input of each session, and the resident leaves after the last",
           "[sharing]") {
-  check_in_copy([](played_host& host, launcher& first) {
-    launcher second = host.connect();
-    launcher idle = host.connect();
+  check_in_copy([](resident_environment& environment, launcher& first) {
+    launcher second = environment.connect();
+    launcher idle = environment.connect();
     std::atomic<int> ended = 0;
     moment both;
     std::atomic<int> left = 0;
@@ -395,9 +397,10 @@ TEST_CASE("the daemon's end ends the input of each session, and the resident lea
                                         },
                                     .leave_loop = [&] { ++left; }};
     bool are_told = false;
-    const exit_status status = serve(host, each(until_both), [&] {
-      const bool are_accepted = first.hand_over(host.daemon) && second.hand_over(host.daemon);
-      host.daemon.end();
+    const exit_status status = serve(environment, each(until_both), [&] {
+      const bool are_accepted =
+          first.hand_over(environment.daemon) && second.hand_over(environment.daemon);
+      environment.daemon.end();
       are_told = are_accepted && !idle.reply() && first.has_ended_with(exit_status::daemon_gone) &&
                  second.has_ended_with(exit_status::daemon_gone);
     });
@@ -407,8 +410,8 @@ TEST_CASE("the daemon's end ends the input of each session, and the resident lea
 
 TEST_CASE("once the daemon is gone no launcher is accepted, and the last session is waited for",
           "[sharing]") {
-  check_in_copy([](played_host& host, launcher& first) {
-    launcher second = host.connect();
+  check_in_copy([](resident_environment& environment, launcher& first) {
+    launcher second = environment.connect();
     std::optional<launcher> late;
     int made = 0;
     int ended = 0;
@@ -427,7 +430,7 @@ TEST_CASE("once the daemon is gone no launcher is accepted, and the last session
                              [&] {
                                ++ended;
                                if (ended == 2) {
-                                 late.emplace(host.connect());
+                                 late.emplace(environment.connect());
                                  first.go();  // is noticed after that
                                }
                                if (ended == 3) last.come();
@@ -435,10 +438,10 @@ TEST_CASE("once the daemon is gone no launcher is accepted, and the last session
                          .leave_loop = [&] { ++left; }});
     };
     bool have_left = false;
-    serve(host, make, [&] {
-      first.hand_over(host.daemon);
-      second.hand_over(host.daemon);
-      host.daemon.end();
+    serve(environment, make, [&] {
+      first.hand_over(environment.daemon);
+      second.hand_over(environment.daemon);
+      environment.daemon.end();
       have_left = second.has_ended_with(exit_status::daemon_gone) && !second.reply();
       alone.come();
     });
@@ -448,16 +451,16 @@ TEST_CASE("once the daemon is gone no launcher is accepted, and the last session
 
 TEST_CASE("a launcher that is gone ends its session's input, and has no prints any more",
           "[sharing]") {
-  check_in_copy([](played_host& host, launcher& starter) {
-    launcher other = host.connect();
+  check_in_copy([](resident_environment& environment, launcher& starter) {
+    launcher other = environment.connect();
     moment gone;
     const played_session prints{.serve = waits_for(gone), .end_input = [&] {
                                   static_cast<void>(::write(STDERR_FILENO, "x", 1) == 1);
                                   gone.come();
                                 }};
     bool holds = false;
-    serve(host, each(prints), [&] {
-      holds = starter.hand_over(host.daemon) && other.hand_over(host.daemon);
+    serve(environment, each(prints), [&] {
+      holds = starter.hand_over(environment.daemon) && other.hand_over(environment.daemon);
       starter.go();
       holds = holds && other.has_ended_with(exit_status::ok);
     });
@@ -466,15 +469,15 @@ TEST_CASE("a launcher that is gone ends its session's input, and has no prints a
 }
 
 TEST_CASE("a session that has left the loop is not told of an end any more", "[sharing]") {
-  check_in_copy([](played_host& host, launcher& starter) {
+  check_in_copy([](resident_environment& environment, launcher& starter) {
     moment left;
     std::atomic<bool> is_told = false;
     const played_session one{.end_input = [&] { is_told = true; },
                              .leave_loop = [&] { left.come(); }};
     bool has_ended = false;
-    serve(host, each(one), [&] {
-      has_ended = starter.hand_over(host.daemon) && starter.has_ended_with(exit_status::ok) &&
-                  !starter.printed() && !starter.reply();
+    serve(environment, each(one), [&] {
+      has_ended = starter.hand_over(environment.daemon) &&
+                  starter.has_ended_with(exit_status::ok) && !starter.printed() && !starter.reply();
       starter.go();
     });
     return first_false({has_ended, left.has_come(), !is_told});
@@ -495,9 +498,9 @@ thread_local at_thread_end at_end;
 }  // namespace
 
 TEST_CASE("a launcher that comes as another one leaves is heard out", "[sharing]") {
-  check_in_copy([](played_host& host, launcher& leaving) {
-    launcher coming = played_host::unconnected();
-    launcher held = host.connect();
+  check_in_copy([](resident_environment& environment, launcher& leaving) {
+    launcher coming = resident_environment::unconnected();
+    launcher held = environment.connect();
     moment over;
     moment returned;
     int made = 0;
@@ -506,7 +509,7 @@ TEST_CASE("a launcher that comes as another one leaves is heard out", "[sharing]
       if (++made == 2) {
         over.come();
         returned.wait();
-        host.connect(coming);
+        environment.connect(coming);
         leaving.go();
       }
       return std::make_unique<session_of>(played_session{.serve = [&, is_first = made == 1] {
@@ -516,10 +519,10 @@ TEST_CASE("a launcher that comes as another one leaves is heard out", "[sharing]
       }});
     };
     bool is_served = false;
-    serve(host, make, [&] {
-      is_served = leaving.hand_over(host.daemon) && held.hand_over(host.daemon) &&
+    serve(environment, make, [&] {
+      is_served = leaving.hand_over(environment.daemon) && held.hand_over(environment.daemon) &&
                   held.has_ended_with(exit_status::ok);
-      coming.try_to_offer(host.daemon);
+      coming.try_to_offer(environment.daemon);
       is_served = is_served && coming.is_accepted();
     });
     return first_false({is_served});
@@ -528,17 +531,17 @@ TEST_CASE("a launcher that comes as another one leaves is heard out", "[sharing]
 
 TEST_CASE("nothing of a shard is open once its launcher has heard the end, stuck or not",
           "[sharing]") {
-  check_in_copy([](played_host& host, launcher& starter) {
+  check_in_copy([](resident_environment& environment, launcher& starter) {
     moment never;
     const auto make = [&](const handed_shard&, io::event_loop&, std::function<void()> on_stuck) {
       return std::make_unique<session_of>(
           played_session{.serve = waits_for(never), .end_input = std::move(on_stuck)});
     };
-    launcher other = host.connect();
+    launcher other = environment.connect();
     bool holds = false;
-    const exit_status status = serve(host, make, [&] {
-      holds = starter.hand_over(host.daemon) && other.hand_over(host.daemon);
-      host.daemon.end();
+    const exit_status status = serve(environment, make, [&] {
+      holds = starter.hand_over(environment.daemon) && other.hand_over(environment.daemon);
+      environment.daemon.end();
       for (launcher* one : {&starter, &other}) {
         holds = holds && one->has_ended_with(exit_status::callback_stuck) && !one->printed() &&
                 !one->reply();
@@ -549,19 +552,19 @@ TEST_CASE("nothing of a shard is open once its launcher has heard the end, stuck
 }
 
 TEST_CASE("once the starter is gone without its shard, prints are lost", "[sharing]") {
-  check_in_copy([](played_host& host, launcher& starter) {
+  check_in_copy([](resident_environment& environment, launcher& starter) {
     std::filesystem::path before;
     std::filesystem::path after;
-    serve(host, each({}), [&] {
+    serve(environment, each({}), [&] {
       const auto see_after = [&](launcher& one, std::filesystem::path& seen) {
         one.send("something else");
         one.reply();
-        launcher next = host.connect();  // after it the resident has done with the one
+        launcher next = environment.connect();  // after it the resident has done with the one
         next.send("something else");
         next.reply();
         seen = std::filesystem::read_symlink("/proc/self/fd/2");
       };
-      launcher other = host.connect();
+      launcher other = environment.connect();
       see_after(other, before);
       see_after(starter, after);
     });
@@ -570,11 +573,11 @@ TEST_CASE("once the starter is gone without its shard, prints are lost", "[shari
 }
 
 TEST_CASE("without a descriptor each launcher is refused at once", "[sharing]") {
-  check_in_copy([](played_host& host, launcher& starter) {
-    std::array<launcher, 2> late{host.unconnected(), host.unconnected()};
+  check_in_copy([](resident_environment& environment, launcher& starter) {
+    std::array<launcher, 2> late{environment.unconnected(), environment.unconnected()};
     bool are_refused = true;
-    serve(host, each({}), [&] {
-      starter.hand_over(host.daemon);
+    serve(environment, each({}), [&] {
+      starter.hand_over(environment.daemon);
       starter.has_ended_with(exit_status::ok);
       starter.reply();
       rlimit before{};
@@ -584,7 +587,7 @@ TEST_CASE("without a descriptor each launcher is refused at once", "[sharing]") 
       const rlimit none{static_cast<rlim_t>(all.back().get()) + 1, before.rlim_max};
       ::setrlimit(RLIMIT_NOFILE, &none);
       for (launcher& one : late) {
-        host.connect(one);
+        environment.connect(one);
         are_refused = are_refused && one.is_refused("it has no more descriptors (ulimit -n)");
       }
       ::setrlimit(RLIMIT_NOFILE, &before);
@@ -594,7 +597,7 @@ TEST_CASE("without a descriptor each launcher is refused at once", "[sharing]") 
 }
 
 TEST_CASE("a session that returns just before it is stuck is not stuck", "[sharing]") {
-  check_in_copy([](played_host& host, launcher& starter) {
+  check_in_copy([](resident_environment& environment, launcher& starter) {
     moment told;
     const auto make = [&](const handed_shard&, io::event_loop&, std::function<void()> on_stuck) {
       return std::make_unique<session_of>(played_session{
@@ -606,9 +609,9 @@ TEST_CASE("a session that returns just before it is stuck is not stuck", "[shari
           }});
     };
     bool holds = false;
-    const exit_status status = serve(host, make, [&] {
-      holds = starter.hand_over(host.daemon);
-      host.daemon.end();
+    const exit_status status = serve(environment, make, [&] {
+      holds = starter.hand_over(environment.daemon);
+      environment.daemon.end();
       holds = holds && starter.has_ended_with(exit_status::daemon_gone) && !starter.reply();
     });
     return first_false({holds, status == exit_status::ok});
@@ -617,14 +620,14 @@ TEST_CASE("a session that returns just before it is stuck is not stuck", "[shari
 
 TEST_CASE("a shard without a session is refused with the reason, and nothing of it is open",
           "[sharing]") {
-  check_in_copy([](played_host& host, launcher& starter) {
+  check_in_copy([](resident_environment& environment, launcher& starter) {
     const auto make = [](const handed_shard&, io::event_loop&,
                          const std::function<void()>&) -> std::unique_ptr<shard_session> {
       throw std::runtime_error("no memory");
     };
     bool holds = false;
-    serve(host, make, [&] {
-      starter.offer(host.daemon);
+    serve(environment, make, [&] {
+      starter.offer(environment.daemon);
       holds = starter.is_refused("no memory") && !starter.printed() && !starter.reply();
     });
     return first_false({holds});
@@ -646,7 +649,7 @@ void set_stack_size(std::size_t size) {
 }  // namespace
 
 TEST_CASE("a session that gets no thread leaves the loop, and its shard is refused", "[sharing]") {
-  check_in_copy([](played_host& host, launcher& starter) {
+  check_in_copy([](resident_environment& environment, launcher& starter) {
     bool has_left = false;
     const auto make = [&](const handed_shard&, io::event_loop&, const std::function<void()>&) {
       auto session = std::make_unique<session_of>(played_session{.leave_loop = [&] {
@@ -657,8 +660,8 @@ TEST_CASE("a session that gets no thread leaves the loop, and its shard is refus
       return session;
     };
     bool holds = false;
-    serve(host, make, [&] {
-      starter.offer(host.daemon);
+    serve(environment, make, [&] {
+      starter.offer(environment.daemon);
       const auto reply = starter.reply();
       holds = reply && reply->header.kind == message_kind::refused && !starter.printed();
     });
@@ -668,11 +671,11 @@ TEST_CASE("a session that gets no thread leaves the loop, and its shard is refus
 #endif
 
 TEST_CASE("launchers that come at once are accepted without a pause between them", "[sharing]") {
-  check_in_copy([](played_host& host, launcher&) {
+  check_in_copy([](resident_environment& environment, launcher&) {
     bool have_ended = true;
-    serve(host, each({}), [&] {
+    serve(environment, each({}), [&] {
       for (int i = 0; i < 300; ++i) {  // of 100 ms each, more than the alarm allows
-        launcher one = host.connect();
+        launcher one = environment.connect();
         one.send("something else");
         have_ended = have_ended && !one.reply();
       }
@@ -683,7 +686,7 @@ TEST_CASE("launchers that come at once are accepted without a pause between them
 
 TEST_CASE("a thread_local object that takes long to destroy holds up no shard", "[sharing]") {
   const bool comes_back = GENERATE(true, false);
-  check_in_copy([&](played_host& host, launcher& first) {
+  check_in_copy([&](resident_environment& environment, launcher& first) {
     moment destroyed;
     const played_session slow{.serve = [&] {
       at_end.does = [&] { destroyed.wait(); };
@@ -691,11 +694,11 @@ TEST_CASE("a thread_local object that takes long to destroy holds up no shard", 
     }};
     bool has_ended = false;
     bool is_next_served = false;
-    const exit_status status = serve(host, each(slow), [&] {
-      has_ended = first.hand_over(host.daemon) && first.has_ended_with(exit_status::ok) &&
+    const exit_status status = serve(environment, each(slow), [&] {
+      has_ended = first.hand_over(environment.daemon) && first.has_ended_with(exit_status::ok) &&
                   !first.printed() && !first.reply();
-      launcher next = host.connect();
-      is_next_served = next.hand_over(host.daemon) && next.has_ended_with(exit_status::ok);
+      launcher next = environment.connect();
+      is_next_served = next.hand_over(environment.daemon) && next.has_ended_with(exit_status::ok);
       if (comes_back) destroyed.come();
     });
     return first_false({has_ended, is_next_served,
@@ -710,11 +713,11 @@ TEST_CASE("a program that becomes another user serves the launchers of the user 
     WARN("needs root, to become another user");
     return;
   }
-  check_in_copy([](played_host& host, launcher&) {
-    launcher next = host.connect();
+  check_in_copy([](resident_environment& environment, launcher&) {
+    launcher next = environment.connect();
     const bool is_other = ::seteuid(other) == 0;
     bool is_served = false;
-    serve(host, each({}), [&] { is_served = next.hand_over(host.daemon); });
+    serve(environment, each({}), [&] { is_served = next.hand_over(environment.daemon); });
     ::seteuid(0);  // or the folder would stay
     return first_false({is_other, is_served});
   });
@@ -724,7 +727,7 @@ TEST_CASE("a resident whose descriptors user code has closed ends, and does not 
           "[sharing]") {
   const bool only_of_loop = GENERATE(true, false);
   check_in_copy(
-      [&](played_host& host, launcher& first) {
+      [&](resident_environment& environment, launcher& first) {
         const played_session closes{.serve = [&] {
           for (int fd = 3; fd < 1024; ++fd) {
             std::error_code error;
@@ -734,8 +737,8 @@ TEST_CASE("a resident whose descriptors user code has closed ends, and does not 
           }
           return exit_status::daemon_gone;
         }};
-        std::thread others([&] { first.hand_over(host.daemon); });
-        serve_shards(host.start(), each(closes), std::chrono::milliseconds(500));
+        std::thread others([&] { first.hand_over(environment.daemon); });
+        serve_shards(environment.start(), each(closes), std::chrono::milliseconds(500));
         others.join();
         return 1;
       },
@@ -745,9 +748,9 @@ TEST_CASE("a resident whose descriptors user code has closed ends, and does not 
 TEST_CASE("a shard that comes after user code has closed 1 and 2 keeps its descriptors",
           "[sharing]") {
   const bool is_connected_before = GENERATE(true, false);
-  check_in_copy([&](played_host& host, launcher& first) {
-    launcher second = played_host::unconnected();
-    launcher third = played_host::unconnected();
+  check_in_copy([&](resident_environment& environment, launcher& first) {
+    launcher second = resident_environment::unconnected();
+    launcher third = resident_environment::unconnected();
     moment go;
     moment closed;
     moment first_may_end;
@@ -771,18 +774,18 @@ TEST_CASE("a shard that comes after user code has closed 1 and 2 keeps its descr
     bool is_accepted = false;
     bool has_first_ended = false;
     bool has_second_ended = false;
-    serve(host, make_session, [&] {
-      first.hand_over(host.daemon);
+    serve(environment, make_session, [&] {
+      first.hand_over(environment.daemon);
       if (is_connected_before) {
-        host.connect(second);
-        host.connect(third);
+        environment.connect(second);
+        environment.connect(third);
         third.send("x");
         third.reply();  // it is let go, so the one before it was heard
       }
       go.come();
       closed.wait();
-      if (!is_connected_before) host.connect(second);
-      is_accepted = second.hand_over(host.daemon);
+      if (!is_connected_before) environment.connect(second);
+      is_accepted = second.hand_over(environment.daemon);
       first_may_end.come();
       has_first_ended = first.has_ended_with(exit_status::ok);  // prints are the second's now
       second_may_end.come();
@@ -795,23 +798,23 @@ TEST_CASE("a shard that comes after user code has closed 1 and 2 keeps its descr
 #ifndef KCLXX_IS_SANITIZED  // UndefinedBehaviorSanitizer opens pipes
 TEST_CASE("where descriptors do not come back a launcher is let go, and the shards stay",
           "[sharing]") {
-  check_in_copy([](played_host& host, launcher& first) {
-    launcher late = host.unconnected();
+  check_in_copy([](resident_environment& environment, launcher& first) {
+    launcher late = environment.unconnected();
     moment let_go;
     const played_session until_then{.serve = waits_for(let_go)};
     bool is_let_go = false;
     bool finds_nobody = false;
     bool has_ended = false;
-    serve(host, each(until_then), [&] {
-      const bool is_accepted = first.hand_over(host.daemon);
+    serve(environment, each(until_then), [&] {
+      const bool is_accepted = first.hand_over(environment.daemon);
       rlimit before{};
       ::getrlimit(RLIMIT_NOFILE, &before);
       const rlimit none{3, before.rlim_max};  // nor is there room for the spare one
       ::setrlimit(RLIMIT_NOFILE, &none);
-      host.connect(late);
+      environment.connect(late);
       is_let_go = !late.reply();
       ::setrlimit(RLIMIT_NOFILE, &before);
-      finds_nobody = !host.can_connect();
+      finds_nobody = !environment.can_connect();
       let_go.come();
       has_ended = is_accepted && first.has_ended_with(exit_status::ok);
     });
@@ -823,24 +826,25 @@ TEST_CASE("where descriptors do not come back a launcher is let go, and the shar
 TEST_CASE("a program that does not share refuses all launchers that wait, and leaves no socket",
           "[sharing]") {
   static std::atomic<int> signals;
-  check_in_copy([](played_host& host, launcher& starter) {
+  check_in_copy([](resident_environment& environment, launcher& starter) {
     std::vector<launcher> all;
     all.push_back(std::move(starter));
-    for (int i = 0; i < 5; ++i) all.push_back(host.connect());
-    std::thread resident([start = host.start()] { refuse_shards(start, "it does not share"); });
+    for (int i = 0; i < 5; ++i) all.push_back(environment.connect());
+    std::thread resident(
+        [start = environment.start()] { refuse_shards(start, "it does not share"); });
     // A handler of user code does not end the wait.
     std::signal(SIGUSR1, [](int) { ++signals; });
     const bool waits = test::eventually([&] {
       ::pthread_kill(resident.native_handle(), SIGUSR1);
       return signals >= 20;
     });
-    all.front().offer(host.daemon);
+    all.front().offer(environment.daemon);
     int refused = 0;
     for (launcher& one : all) {
       if (one.is_refused("it does not share")) ++refused;
     }
     resident.join();
-    return first_false({waits, refused == 6, !host.has_socket()});
+    return first_false({waits, refused == 6, !environment.has_socket()});
   });
 }
 
@@ -849,8 +853,8 @@ TEST_CASE("an allocation that fails in the resident costs one shard at most, and
           "[sharing]") {
   const int number = GENERATE(range(1, 81));  // more than there are
   CAPTURE(number);
-  check_in_copy([&](played_host& host, launcher& first) {
-    launcher third = host.unconnected();
+  check_in_copy([&](resident_environment& environment, launcher& first) {
+    launcher third = environment.unconnected();
     moment all_tried;
     const auto until_then = waits_for(all_tried);
     std::atomic<int> with_input = 0;
@@ -872,20 +876,20 @@ TEST_CASE("an allocation that fails in the resident costs one shard at most, and
     bool has_ended = false;
     failing_allocation::thread = std::this_thread::get_id();  // the loop's
     test::does_allocation_fail = failing_allocation::is_next;
-    const exit_status status = serve(host, make, [&] {
-      is_accepted = first.hand_over(host.daemon);
+    const exit_status status = serve(environment, make, [&] {
+      is_accepted = first.hand_over(environment.daemon);
       failing_allocation::left = number;
       {
         std::vector<launcher> others;  // more than Asio has memory for from before
-        for (int i = 0; i < 4; ++i) others.push_back(host.connect());
-        for (launcher& one : others) one.try_to_offer(host.daemon);
+        for (int i = 0; i < 4; ++i) others.push_back(environment.connect());
+        for (launcher& one : others) one.try_to_offer(environment.daemon);
         others.front().reply();  // of any kind, or the end of the connection
         others.back().reply();
         have_answers = true;
       }
       failing_allocation::left = 0;
-      host.connect(third);
-      is_third_accepted = third.hand_over(host.daemon);
+      environment.connect(third);
+      is_third_accepted = third.hand_over(environment.daemon);
       // The first's input may have ended, too.
       have_gone = test::eventually([&] { return with_input <= 2; });
       all_tried.come();
