@@ -49,7 +49,7 @@ class KCLXX_EXPORT sequence_position {
   // Copies of a long number share its text and its reference count.
   sequence_position(const sequence_position& other) noexcept
       : number_(other.number_),
-        sub_(other.sub_),
+        sub_sequence_number_(other.sub_sequence_number_),
         top_digit_(other.top_digit_),
         size_(other.size_),
         kind_(other.kind_) {
@@ -60,7 +60,7 @@ class KCLXX_EXPORT sequence_position {
     if (other.kind_ == kind::long_number) other.share();
     if (kind_ == kind::long_number) release();
     number_ = other.number_;
-    sub_ = other.sub_;
+    sub_sequence_number_ = other.sub_sequence_number_;
     top_digit_ = other.top_digit_;
     size_ = other.size_;
     kind_ = other.kind_;
@@ -74,7 +74,7 @@ class KCLXX_EXPORT sequence_position {
   [[nodiscard]] std::string sequence_number() const;
   /// Appends the sequence number to `out`, without making a temporary string.
   void append_sequence_number(std::string& out) const;
-  [[nodiscard]] std::uint64_t sub_sequence_number() const noexcept { return sub_; }
+  [[nodiscard]] std::uint64_t sub_sequence_number() const noexcept { return sub_sequence_number_; }
 
   /// False for the sentinels, which name a place without a record.
   [[nodiscard]] bool is_number() const noexcept {
@@ -114,7 +114,7 @@ class KCLXX_EXPORT sequence_position {
     std::array<std::uint64_t, 4> words;
     long_text* text;
   } number_{};
-  std::uint64_t sub_ = 0;
+  std::uint64_t sub_sequence_number_ = 0;
   std::uint8_t top_digit_ = 0;  // the 77th
   std::uint8_t size_ = 0;       // of the text, with its leading zeros
   kind kind_ = kind::number;

@@ -120,7 +120,7 @@ std::optional<sequence_position> sequence_position::parse(std::string_view seque
                                                           std::uint64_t sub_sequence_number) {
   if (sequence_number.empty() || sequence_number.size() > capacity) return std::nullopt;
   sequence_position result;
-  result.sub_ = sub_sequence_number;
+  result.sub_sequence_number_ = sub_sequence_number;
   if (is_digits(sequence_number)) {
     result.set_number(sequence_number);
     return result;
@@ -194,7 +194,7 @@ std::strong_ordering operator<=>(const sequence_position& a, const sequence_posi
     if (const auto by_length = x.size() <=> y.size(); by_length != 0) return by_length;
     if (const auto by_digits = x <=> y; by_digits != 0) return by_digits;
   }
-  return a.sub_ <=> b.sub_;
+  return a.sub_sequence_number_ <=> b.sub_sequence_number_;
 }
 
 std::size_t hash_value(const sequence_position& position) noexcept {
@@ -207,7 +207,7 @@ std::size_t hash_value(const sequence_position& position) noexcept {
     hash.add(std::uint64_t{position.top_digit_});
     for (const std::uint64_t word : position.number_.words) hash.add(word ^ (word >> 32U));
   }
-  hash.add(std::uint64_t{position.sub_});
+  hash.add(std::uint64_t{position.sub_sequence_number_});
   return static_cast<std::size_t>(hash.value() ^ (hash.value() >> 32U));
 }
 
