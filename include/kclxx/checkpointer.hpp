@@ -8,9 +8,9 @@
 #include <system_error>
 #include <utility>
 
+#include <kclxx/detail/export.hpp>
 #include <kclxx/detail/shard_service.hpp>
 #include <kclxx/error.hpp>
-#include <kclxx/export.hpp>
 #include <kclxx/record.hpp>
 #include <kclxx/record_batch.hpp>
 #include <kclxx/sequence_position.hpp>

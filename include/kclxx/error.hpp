@@ -6,7 +6,7 @@
 #include <string_view>
 #include <system_error>
 
-#include <kclxx/export.hpp>
+#include <kclxx/detail/export.hpp>
 
 namespace kclxx {
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include <kclxx/export.hpp>
+#include <kclxx/detail/export.hpp>
 #include <kclxx/sequence_position.hpp>
 
 namespace kclxx {

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include <kclxx/export.hpp>
+#include <kclxx/detail/export.hpp>
 #include <kclxx/observer.hpp>
 
 namespace kclxx {

@@ -11,8 +11,8 @@
 #include <string>
 #include <variant>
 
+#include <kclxx/detail/export.hpp>
 #include <kclxx/exit_status.hpp>
-#include <kclxx/export.hpp>
 #include <kclxx/sequence_position.hpp>
 
 namespace kclxx {

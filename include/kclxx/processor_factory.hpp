@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <kclxx/export.hpp>
+#include <kclxx/detail/export.hpp>
 #include <kclxx/record_processor.hpp>
 #include <kclxx/run_options.hpp>
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <kclxx/checkpointer.hpp>
-#include <kclxx/export.hpp>
+#include <kclxx/detail/export.hpp>
 #include <kclxx/record_batch.hpp>
 #include <kclxx/shard_context.hpp>
 

@@ -4,8 +4,8 @@
 
 #include <concepts>
 
+#include <kclxx/detail/export.hpp>
 #include <kclxx/exit_status.hpp>  // IWYU pragma: export
-#include <kclxx/export.hpp>
 #include <kclxx/processor_factory.hpp>
 #include <kclxx/run_options.hpp>
 

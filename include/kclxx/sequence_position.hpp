@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include <kclxx/export.hpp>
+#include <kclxx/detail/export.hpp>
 
 namespace kclxx {
 

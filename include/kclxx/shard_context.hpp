@@ -13,8 +13,8 @@
 #include <utility>
 
 #include <kclxx/checkpointer.hpp>
+#include <kclxx/detail/export.hpp>
 #include <kclxx/detail/shard_service.hpp>
-#include <kclxx/export.hpp>
 #include <kclxx/sequence_position.hpp>
 
 namespace kclxx {

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include <kclxx/checkpoint_handler.hpp>
-#include <kclxx/export.hpp>
+#include <kclxx/detail/export.hpp>
 #include <kclxx/log.hpp>
 #include <kclxx/observer.hpp>
 #include <kclxx/sequence_position.hpp>

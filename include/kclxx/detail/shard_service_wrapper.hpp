@@ -11,8 +11,8 @@
 #include <system_error>
 #include <utility>
 
+#include <kclxx/detail/export.hpp>
 #include <kclxx/detail/shard_service.hpp>
-#include <kclxx/export.hpp>
 
 namespace kclxx::detail {
 

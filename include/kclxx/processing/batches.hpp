@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <optional>
 
-#include <kclxx/export.hpp>
+#include <kclxx/detail/export.hpp>
 #include <kclxx/processing/failure_policy.hpp>
 #include <kclxx/processing/handler.hpp>
 #include <kclxx/processing/order.hpp>

@@ -2,7 +2,7 @@
 // See kclxx/kclxx.hpp for the default contract of errors, threads and blocking.
 #pragma once
 
-#include <kclxx/export.hpp>
+#include <kclxx/detail/export.hpp>
 #include <kclxx/processing/failure_policy.hpp>
 #include <kclxx/processing/handler.hpp>
 #include <kclxx/processor_factory.hpp>

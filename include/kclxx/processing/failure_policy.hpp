@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include <kclxx/export.hpp>
+#include <kclxx/detail/export.hpp>
 #include <kclxx/processing/parking_lot.hpp>
 #include <kclxx/sequence_position.hpp>
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include <kclxx/export.hpp>
+#include <kclxx/detail/export.hpp>
 #include <kclxx/record.hpp>
 
 namespace kclxx {
