@@ -47,7 +47,8 @@ class pending_checkpoints final : public boost::asio::execution_context::service
   };
   template <class Handler, class Executor>
   struct posted final : operation {
-    posted(Handler from, const Executor& on) : handler(std::move(from)), work(on) {}
+    posted(Handler its_handler, const Executor& executor)
+        : handler(std::move(its_handler)), work(executor) {}
     void post(std::error_code ec) override {
       boost::asio::post(work.get_executor(), [handler = std::move(handler), ec]() mutable {
         std::move(handler)(to_boost(ec));
@@ -60,15 +61,15 @@ class pending_checkpoints final : public boost::asio::execution_context::service
 
   class shared {
    public:
-    std::uint64_t add(std::unique_ptr<operation> one) {
+    std::uint64_t add(std::unique_ptr<operation> waiting) {
       const std::lock_guard lock(mutex_);
       if (is_over_) return 0;
-      all_.emplace(++last_, std::move(one));
+      all_.emplace(++last_, std::move(waiting));
       return last_;
     }
     void post(std::uint64_t number, std::error_code ec) {
       const std::shared_lock in_use(context_);
-      if (const auto one = take(number)) one->post(ec);
+      if (const auto waiting = take(number)) waiting->post(ec);
     }
     void end() {
       operations rest;
@@ -85,9 +86,9 @@ class pending_checkpoints final : public boost::asio::execution_context::service
       const std::lock_guard lock(mutex_);
       const auto found = all_.find(number);
       if (found == all_.end()) return nullptr;
-      auto one = std::move(found->second);
+      auto waiting = std::move(found->second);
       all_.erase(found);
-      return one;
+      return waiting;
     }
 
     std::shared_mutex context_;  // held while the context is used, and locked first

@@ -34,9 +34,9 @@ class running_records final : public boost::asio::execution_context::service {
   /// Runs the coroutine of the record.
   /// Lifetime: the record must outlive the coroutine.
   template <class Function>
-  static boost::asio::awaitable<void> run(const record& what, Function function) {
+  static boost::asio::awaitable<void> run(const record& source, Function function) {
     const auto state = co_await boost::asio::this_coro::cancellation_state;
-    const entry one(of(co_await boost::asio::this_coro::executor), state.slot(), what);
+    const entry registered(of(co_await boost::asio::this_coro::executor), state.slot(), source);
     co_await function();
   }
 
@@ -58,10 +58,10 @@ class running_records final : public boost::asio::execution_context::service {
   /// In the coroutine, which may be destroyed after the service.
   class entry {
    public:
-    entry(const running_records& of, boost::asio::cancellation_slot slot, const record& what)
-        : shared_(of.shared_) {
+    entry(const running_records& service, boost::asio::cancellation_slot slot, const record& source)
+        : shared_(service.shared_) {
       const std::lock_guard lock(shared_->mutex);
-      place_ = shared_->all.insert(shared_->all.end(), {slot, &what});
+      place_ = shared_->all.insert(shared_->all.end(), {slot, &source});
     }
     entry(const entry&) = delete;
     entry& operator=(const entry&) = delete;
