@@ -208,7 +208,7 @@ void add_health_command(CLI::App& app, invocation& run) {
   auto limit = std::make_shared<limits>();
   command.add_option("DIR", *directory, "The directory of the metrics")->required();
   add_seconds(command, "--stuck-after", limit->stuck,
-              "How long a handler, or process_records without one, may run");
+              "How long a handler, initialize or process_records may run");
   add_seconds(command, "--stale-after", limit->stale,
               "How old the file of a process that lives may be; it is written every 15 s");
   command.callback(
