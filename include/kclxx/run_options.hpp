@@ -38,17 +38,16 @@ struct retry_options {
 /// The built-in outputs of metrics (docs/metrics.md), all off. The environment takes precedence:
 /// KCLXX_METRICS_DIR, KCLXX_SUMMARY_SECONDS and KCLXX_CLOUDWATCH_SECONDS.
 struct metrics_options {
-  /// The directory of the Prometheus text files, one for each shard:
-  /// `kclxx.APPLICATION.SHARD.prom`, for the textfile collector of node_exporter. A file is removed
-  /// when the lease ends or the exit status is 0; after a failure it stays. The directory must
-  /// exist. Empty: no files.
+  /// The directory of the Prometheus text files, one for each shard, for the textfile collector of
+  /// node_exporter. It must exist. Empty: no files.
   std::string directory{};
   std::chrono::milliseconds write_interval{15000};  ///< at least 1 ms
   /// The program's own families, as whole lines of Prometheus' text format; their series have the
   /// shard as a label. Called before each write of the file, on a thread of the session; several
   /// sessions call it at the same time. A function that throws adds nothing, and is logged once.
   std::function<std::string(const observer::shard_names&)> own_families{};
-  /// Whether the file is removed at the end of the lease and at exit status 0.
+  /// Whether the file is removed at the end of the lease and at exit status 0. After a failure it
+  /// stays.
   bool remove_at_end = true;
   /// The interval of summary lines in the log. Each states what was done since the one before.
   /// 0: no lines.

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include <kclxx/export.hpp>
+#include <kclxx/detail/export.hpp>
 #include <kclxx/processor_factory.hpp>
 #include <kclxx/run.hpp>
 #include <kclxx/run_options.hpp>
@@ -32,11 +32,9 @@ struct transport {
 /// The caller must ignore or handle SIGPIPE, and must not use `input` and `output` until this
 /// returns. They stay open.
 /// Errors: as `run`.
-/// Blocking: until the session ends, at most run_options::grace_time plus one second after the end
-/// of the input; but the end of a plain file does not interrupt a callback. Callbacks run on a
-/// thread of the session. A callback that has not returned in that time keeps the thread and the
-/// processor, but not the descriptors; serve() then returns exit_status::callback_stuck. Other
-/// sessions continue.
+/// Blocking: as `run`, but the process goes on. Callbacks run on a thread of the session. If one
+/// ignores the stop token, serve() returns exit_status::callback_stuck: the callback keeps the
+/// thread and the processor, but not the descriptors. Other sessions continue.
 [[nodiscard]] KCLXX_EXPORT exit_status serve(const transport& connection,
                                              processor_factory make_processor,
                                              const run_options& options = {});
