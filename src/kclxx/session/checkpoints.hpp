@@ -82,8 +82,9 @@ class checkpoints {
   /// Whether something higher than what was sent could follow it.
   [[nodiscard]] bool has_more_than_unanswered(time_point now, send_scope scope) const;
 
-  /// The daemon answered what was sent. Retryable errors arm the retry timer; those who wait
-  /// fail when their attempts are used up, or the next would come after `last_retry`.
+  /// The daemon answered what was sent. After a retryable error, a call that waits fails when its
+  /// attempts are used up, or when the next one would come after `last_retry`. The retry timer is
+  /// armed if something is still wanted.
   outcome answered(const std::optional<std::string>& error, time_point now,
                    const std::optional<time_point>& last_retry, outputs& out);
   /// The daemon continued without an answer to it, or is gone.
