@@ -132,7 +132,7 @@ void recorder::end_line(entry_kind kind, time now, bool has_newline) {
   write(entry, !has_newline);
   current.length = 0;
   current.text.clear();
-  if (current.text.capacity() > max_idle_memory) current.text = std::string();
+  if (current.text.capacity() > max_idle_memory) std::string().swap(current.text);
 }
 
 // The header waits for the first entry, which usually is initialize and has the shard.
