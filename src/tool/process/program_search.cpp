@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/process/program_search.hpp"
 
+#include <array>
+#include <climits>
 #include <cstdlib>
-#include <sstream>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "io/program_path.hpp"
 #include "tool/command_error.hpp"
 
 namespace kclxx::tool {
@@ -23,19 +25,9 @@ executable_state look_at_path(const std::string& path) {
 }  // namespace
 
 std::optional<std::string> find_program(const std::string& name) {
-  if (name.find('/') != std::string::npos) {
-    if (look_at_path(name) == executable_state::ok) return name;
-    return std::nullopt;
-  }
-  const char* const path = std::getenv("PATH");
-  // The last folder may be empty, too: getline would not return it at the end of the text.
-  std::istringstream folders((path == nullptr ? "/usr/local/bin:/bin:/usr/bin" : path) +
-                             std::string(":"));
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    const std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
-    if (look_at_path(candidate) == executable_state::ok) return candidate;
-  }
-  return std::nullopt;
+  std::array<char, PATH_MAX> place{};
+  const char* const path = io::find_program(name.c_str(), place);
+  return path == nullptr ? std::nullopt : std::optional<std::string>(path);
 }
 
 executable_state look_at_program(const std::string& name) {

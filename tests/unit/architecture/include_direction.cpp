@@ -97,7 +97,7 @@ const std::vector<layer>& layers() {
        {"kclxx/"},
        effects_except("cstdio")},
       {"src/kclxx/sharing/launcher/",
-       {"base/fnv", "io/descriptor", "io/outlive_signals", "io/process_identity",
+       {"base/fnv", "io/descriptor", "io/outlive_signals", "io/process_identity", "io/program_path",
         "sharing/folder_lock", "sharing/launcher/", "sharing/messages"},
        with_posix({"kclxx/exit_status.hpp", "kclxx/version.hpp", "dirent.h"}),
        effects_except("csignal", "cstdio")},

@@ -1,27 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sharing/launcher/program.hpp"
 
-#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <climits>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <string_view>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fnv.hpp"
+#include "io/program_path.hpp"
 #include "sharing/messages.hpp"
 
 namespace kclxx::sharing {
 
 namespace {
-
-bool is_program(const char* path) {
-  struct stat status {};
-  return ::stat(path, &status) == 0 && S_ISREG(status.st_mode) && ::access(path, X_OK) == 0;
-}
 
 /// It makes names differ; it protects nothing.
 using hash = detail::fnv_hash;
@@ -39,29 +33,9 @@ void add_file(hash& to, const char* path) {
 }  // namespace
 
 bool find_program(char** arguments, program& found) {
-  found.arguments = arguments;
-  const std::string_view name = arguments[0];
-  if (name.empty()) return false;
-  if (name.find('/') != std::string_view::npos) {
-    found.path = arguments[0];
-    return is_program(found.path);
-  }
-  static char candidate[PATH_MAX];
-  found.path = candidate;
-  const char* const path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe): no threads
-  std::string_view folders = path == nullptr ? "/usr/local/bin:/bin:/usr/bin" : path;
-  for (;;) {
-    // Not substr, which can throw: this program has no C++ runtime.
-    const std::string_view folder(folders.data(), std::min(folders.find(':'), folders.size()));
-    const int size = std::snprintf(candidate, sizeof candidate, "%.*s/%s",
-                                   folder.empty() ? 1 : static_cast<int>(folder.size()),
-                                   folder.empty() ? "." : folder.data(), name.data());
-    if (size > 0 && static_cast<std::size_t>(size) < sizeof candidate && is_program(candidate)) {
-      return true;
-    }
-    if (folder.size() == folders.size()) return false;
-    folders.remove_prefix(folder.size() + 1);
-  }
+  static std::array<char, PATH_MAX> place;
+  found = {io::find_program(arguments[0], place), arguments};
+  return found.path != nullptr;
 }
 
 void become(const program& program, char** environment) {
