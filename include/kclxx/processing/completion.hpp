@@ -6,7 +6,7 @@
 #include <memory>
 #include <string_view>
 
-#include <kclxx/export.hpp>
+#include <kclxx/detail/export.hpp>
 #include <kclxx/processing/handler.hpp>
 #include <kclxx/record.hpp>
 
@@ -43,11 +43,11 @@ class KCLXX_EXPORT completion {
   /// The record is processed. Without effect on an empty one.
   void complete() noexcept;
   /// The record is not processed; failure_policy decides what happens, on a thread of the
-  /// library's. By default `why` is the exception that is being handled. Without effect on an empty
-  /// one.
-  void fail(std::exception_ptr why = std::current_exception()) noexcept;
+  /// library's. By default `cause` is the exception that is being handled. Without effect on an
+  /// empty one.
+  void fail(std::exception_ptr cause = std::current_exception()) noexcept;
   /// The same, with a std::runtime_error of this text.
-  void fail(std::string_view why) noexcept;
+  void fail(std::string_view message) noexcept;
   /// The handler makes progress: parallel_options::stuck_after counts from now on.
   void touch() noexcept;
 

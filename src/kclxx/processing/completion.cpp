@@ -40,14 +40,16 @@ void completion::complete() noexcept {
   if (const auto taken = std::exchange(taken_, nullptr)) taken->complete();
 }
 
-void completion::fail(std::exception_ptr why) noexcept {
+void completion::fail(std::exception_ptr cause) noexcept {
   const auto taken = std::exchange(taken_, nullptr);
   if (!taken) return;
-  taken->fail(why ? std::move(why)
-                  : failure("the handler reported a failure without an exception"));
+  taken->fail(cause ? std::move(cause)
+                    : failure("the handler reported a failure without an exception"));
 }
 
-void completion::fail(std::string_view why) noexcept { fail(failure(std::string(why).c_str())); }
+void completion::fail(std::string_view message) noexcept {
+  fail(failure(std::string(message).c_str()));
+}
 
 void completion::touch() noexcept {
   if (taken_) taken_->touch();
