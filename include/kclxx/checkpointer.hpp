@@ -21,8 +21,8 @@ namespace kclxx {
 class checkpoint_target {
  public:
   /// Everything: in a callback all delivered records, elsewhere those whose callback has returned.
-  /// In a handler of records: the complete ones. async_checkpoint in one of `each` or `batches`
-  /// also covers the records that the handler has now, once they are complete.
+  /// In a handler of records: the complete ones. In a handler of `each` or `batches`,
+  /// async_checkpoint also covers the records that the handler has now, once they are complete.
   checkpoint_target() noexcept = default;
   checkpoint_target(const sequence_position& position)  // NOLINT(google-explicit-constructor)
       : position_(position) {}

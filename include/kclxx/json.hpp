@@ -37,10 +37,10 @@ namespace kclxx {
 /// - for `batches`: `(json_batch<Value>)` or `(json_batch<Value>, const shard_context&)`
 /// - `(const shard_context&) -> Function`: as for basic_handler
 ///
-/// Data that is not JSON, has more than 1024 levels of values, or makes from_json throw, is a
-/// permanent_error with what the parser or from_json states. In `batches` the function gets the
-/// other values, and then a batch_failure names the records without one. With order::key the later
-/// values of their keys come again.
+/// Data that is not JSON, has more than 1024 levels of values, or makes from_json throw a
+/// std::exception, is a permanent_error with its text. In `batches` the function gets the
+/// other values, and then a batch_failure names the records that did not parse. With order::key the
+/// handler gets the later values of these records' keys again.
 ///
 /// Errors: std::invalid_argument for an empty function; what moving or copying the function throws.
 /// Thread safety: as the function.

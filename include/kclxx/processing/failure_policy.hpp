@@ -81,9 +81,8 @@ enum class bad_record {
 
 /// Keeps an outage from making records bad. A shard's circuit opens when `failures` attempts in a
 /// row have failed. Permanent errors, and a record that fails while others succeed, do not count.
-/// With max_attempts or max_age the attempts must be of more than one record. Until the shard's
-/// first success these two limits make at most one record bad: the first failure after that record
-/// opens the circuit.
+/// With max_attempts or max_age the attempts must be of more than one record. Before the shard's
+/// first success these two limits make at most one record bad; the next failure opens the circuit.
 ///
 /// While the circuit is open, failure_policy::max_attempts and max_age do not apply. The handler is
 /// called for one record at a time, after waits that double from failure_policy::max_backoff to

@@ -25,7 +25,7 @@ struct parallel_options {
   /// The largest number of records that handlers process at the same time. For a record_handler it
   /// is the number of the shard's threads. For an async_record_handler it limits the completions
   /// not yet reported; with kclxx/asio.hpp, the coroutines.
-  /// While new records are ready, retries have at most half of the lanes.
+  /// While new records are ready, retries have at most half of the lanes, but at least one.
   std::size_t lanes = 8;
   kclxx::order order = order::key;
   /// The key of order::key; empty: the partition key. Log and events have the partition key. The

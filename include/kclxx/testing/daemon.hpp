@@ -34,7 +34,8 @@ namespace kclxx::testing {
 /// daemon could send. An exception of a callback does not reach the caller: exit_status(), log()
 /// and thrown() have it, and the next call throws. An exception for a lost lease is only in log(),
 /// and the child continues (see record_processor).
-/// Thread safety: none. What another thread asks for has no effect, and the next call throws.
+/// Thread safety: none. What another thread asks for has no effect. The function of this class that
+/// runs meanwhile throws std::logic_error at its end, or the next one does.
 /// Lifetime: the processor can be inspected until crash(), resume() or the end of this object.
 /// Checkpoint handlers that are due after the end of this object are not called.
 /// Blocking: while user code runs in it.
