@@ -22,7 +22,8 @@ struct decode_error {
   std::string field;    ///< "records[3].data"; empty when it is about the line as a whole
 };
 
-/// Whether a line has nothing but white space: the daemon writes none, and it is skipped.
+/// Whether a line has nothing but white space. The daemon writes no such line; one that comes is
+/// skipped.
 inline bool is_blank(std::string_view line) noexcept {
   return line.find_first_not_of(" \t\r\n") == std::string_view::npos;
 }

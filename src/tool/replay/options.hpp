@@ -27,7 +27,7 @@ struct options {
   bool recorded_pace = false;
   bool keeps_timeline = false;
   replay::faults faults{};
-  /// For each action, and for the time between the end of input and the child's.
+  /// For each action, and for the time between the end of the input and the child's exit.
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
 };
 
