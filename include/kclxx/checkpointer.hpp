@@ -57,8 +57,7 @@ class checkpoint_target {
 /// already persisted succeeds at once. In initialize and in a timer, and in a handler of records
 /// with a target that is not complete, checkpoint and checkpoint_until fail with
 /// errc::not_allowed_here.
-/// Errors: besides those named below, std::bad_alloc; in the test kit also process_ended, which a
-/// `catch (...)` must rethrow, and std::logic_error for a use that the kit does not support.
+/// Errors: those named below, and as shard_context.
 /// Thread safety: any thread may call all functions; in the test kit only the test's thread may.
 class KCLXX_EXPORT checkpointer {
  public:

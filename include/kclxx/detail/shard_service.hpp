@@ -65,8 +65,7 @@ class KCLXX_EXPORT virtual_executor {
 /// The library waits and sleeps only through this interface. So waiting takes no real time in the
 /// test kit.
 ///
-/// Errors: besides those named below, std::bad_alloc; in the test kit also process_ended, and
-/// std::logic_error for a use that it cannot play (see testing::daemon).
+/// Errors: those named below, and as shard_context.
 /// Thread safety: all functions may be called from any thread; in the test kit from the test's
 /// thread only.
 class KCLXX_EXPORT shard_service {
