@@ -126,7 +126,7 @@ void script::read_daemon_line(const transcript::entry& entry) {
   action next{kind_of(content.kind), content.action, entry.line_number, entry.at};
   next.content = std::move(content);
   next.recorded_line = entry.line;
-  if (persisted_ && !leave_out_persisted(next)) return;
+  if (persisted_ && !cut_to_successor(next)) return;
   if (options_.recorded_pace && !entry.at) {
     return end_with(entry.line_number, "the line has no time, so there is no recorded pace");
   }
@@ -134,7 +134,7 @@ void script::read_daemon_line(const transcript::entry& entry) {
 }
 
 // As the daemon does for a successor: initialize has the position, and a batch begins after it.
-bool script::leave_out_persisted(action& next) {
+bool script::cut_to_successor(action& next) {
   if (next.what == action_kind::initialize) {
     next.content.position = persisted_;
     next.own = daemon_model::initialize_line(next.content.shard_id.value_or(""), persisted_);

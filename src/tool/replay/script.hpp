@@ -67,9 +67,9 @@ class script {
   void read();
   void read_daemon_line(const transcript::entry& entry);
   void end_with(std::size_t line_number, std::string damage);
-  /// False for what the successor does not get: all of it was persisted, or it is an unknown action
-  /// in front of the first record that the successor gets.
-  [[nodiscard]] bool leave_out_persisted(action& next);
+  /// Cuts the action to what a successor gets of it. False: nothing, since all of it was persisted,
+  /// or it is an unknown action before the first record that the successor gets.
+  [[nodiscard]] bool cut_to_successor(action& next);
   [[nodiscard]] std::optional<action> take_next();
   [[nodiscard]] action injected(protocol::action_kind what, const std::string& name,
                                 bool is_last) const;
