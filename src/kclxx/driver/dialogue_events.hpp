@@ -19,7 +19,7 @@ class host;
 /// Thread safety: none; belongs to a session_driver.
 class dialogue_events {
  public:
-  explicit dialogue_events(host& around) : host_(around) {}
+  explicit dialogue_events(host& owner) : host_(owner) {}
 
   /// A call is handed over: made before, since the call is moved away, and sent after.
   [[nodiscard]] std::optional<observer::shard_event> event_of(const session::call& call) const;

@@ -51,12 +51,12 @@ std::string observer_threw(const std::exception_ptr& thrown) {
 }
 
 session_driver::session_driver(processor_factory make_processor, const run_options& options,
-                               std::uint32_t seed, host& around)
+                               std::uint32_t seed, host& owner)
     : options_(effective(options, make_processor)),
-      host_(around),
+      host_(owner),
       session_(options_, seed),
       processor_(std::move(make_processor)),
-      events_(around) {}
+      events_(owner) {}
 
 template <class Event>
 void session_driver::feed(Event event) {

@@ -72,7 +72,7 @@ std::string observer_threw(const std::exception_ptr& thrown);
 class session_driver {
  public:
   session_driver(processor_factory make_processor, const run_options& options, std::uint32_t seed,
-                 host& around);
+                 host& owner);
 
   /// The options as they are acted upon: durations that cannot overflow.
   [[nodiscard]] const run_options& options() const noexcept { return options_; }
