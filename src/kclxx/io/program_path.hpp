@@ -24,7 +24,7 @@ inline const char* find_program(const char* name, std::array<char, PATH_MAX>& pl
   if (text.empty()) return nullptr;
   if (text.find('/') != std::string_view::npos) return is_program(name) ? name : nullptr;
   const char* const path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe): nobody sets it
-  std::string_view folders = path == nullptr ? "/usr/local/bin:/bin:/usr/bin" : path;
+  std::string_view folders = path == nullptr ? "/bin:/usr/bin" : path;
   for (;;) {
     // Not substr, which can throw.
     const std::string_view folder(folders.data(), std::min(folders.find(':'), folders.size()));
