@@ -152,8 +152,8 @@ class KCLXX_EXPORT observer {
     sequence_position position;
     /// The number of the attempt to come, from 2 on.
     int attempt = 2;
-    /// The wait before that attempt. The attempt can begin later, when other records
-    /// are being processed.
+    /// The wait before that attempt. The attempt can begin later, when other records are being
+    /// processed.
     std::chrono::milliseconds delay;
     std::string error{};  ///< why the last one failed
     bool operator==(const record_retried&) const = default;

@@ -42,8 +42,8 @@ class record {
         arrival_(values.approximate_arrival_timestamp.value_or(no_arrival)) {}
   /// The fields that it was made from.
   [[nodiscard]] fields as_fields() const noexcept {
-    // Most copies of a record name all fields like this: there a further one does not compile
-    // unhandled.
+    // Most places that copy a record name all fields like this, so that they do not compile when
+    // there is a further one.
     const auto& [data, partition_key, sequence_number, sub_sequence_number, arrival] = *this;
     fields to{{}, {}, sequence_number, sub_sequence_number, {}};
     if (data.data() != nullptr) to.data = data;

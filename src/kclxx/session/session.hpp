@@ -109,7 +109,7 @@ class session {
   enum class phase {
     starting,  // before initialize
     idle,      // no action is open
-    finished,  // after leaseLost or shardEnded: only the end may come
+    finished,  // after leaseLost or shardEnded: no action that is known may come
     calling,   // a callback runs
     closing,   // no callback runs; the status waits for an answer, a timer or a request
     failing,   // user code threw; what was complete before is being checkpointed
