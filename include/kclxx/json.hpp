@@ -38,9 +38,9 @@ namespace kclxx {
 /// - `(const shard_context&) -> Function`: as for basic_handler
 ///
 /// Data that is not JSON, has more than 1024 levels of values, or makes from_json throw a
-/// std::exception, is a permanent_error with its text. In `batches` the function gets the
-/// other values, and then a batch_failure names the records that did not parse. With order::key the
-/// handler gets the later values of these records' keys again.
+/// std::exception other than std::bad_alloc, is a permanent_error with its text. In `batches` the
+/// function gets the other values, and then a batch_failure names the records that did not parse.
+/// With order::key the handler gets the later values of these records' keys again.
 ///
 /// Errors: std::invalid_argument for an empty function; what moving or copying the function throws.
 /// Thread safety: as the function.

@@ -87,7 +87,7 @@ class session {
   /// The callback has lasted callback_patience.
   void on_callback_lasts(time_point now, outputs& out);
 
-  /// An action of the daemon's has no status, and checkpoints can be sent and answered.
+  /// An action of the daemon's has no status yet, and its session has not ended.
   [[nodiscard]] bool is_open() const noexcept {
     return phase_ == phase::calling || phase_ == phase::closing || phase_ == phase::failing;
   }
