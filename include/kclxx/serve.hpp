@@ -32,9 +32,9 @@ struct transport {
 /// The caller must ignore or handle SIGPIPE, and must not use `input` and `output` until this
 /// returns. They stay open.
 /// Errors: as `run`.
-/// Blocking: as `run`, but the process goes on. Callbacks run on a thread of the session. If one
-/// ignores the stop token, serve() returns exit_status::callback_stuck: the callback keeps the
-/// thread and the processor, but not the descriptors. Other sessions continue.
+/// Blocking: as `run`, but serve() never ends the process. Callbacks run on a thread of the
+/// session. If one ignores the stop token, serve() returns exit_status::callback_stuck: the
+/// callback keeps the thread and the processor, but not the descriptors. Other sessions continue.
 [[nodiscard]] KCLXX_EXPORT exit_status serve(const transport& connection,
                                              processor_factory make_processor,
                                              const run_options& options = {});

@@ -40,7 +40,7 @@ class circuit {
   struct record_state {
     probe_id probe = no_probe;                 ///< of the attempt that runs
     std::optional<std::uint64_t> successes{};  ///< until its first failure
-    bool is_given_up = false;  ///< the one record that may be before the first success
+    bool is_given_up = false;                  ///< skipped or parked before the first success
   };
 
   enum class state { closed, opens, open };

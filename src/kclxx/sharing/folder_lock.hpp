@@ -17,8 +17,8 @@ class folder_lock {
  public:
   static constexpr std::chrono::milliseconds default_limit{3'000};
 
-  /// Waits for `limit` at most: whoever holds it may be stopped. Errors: errno, when it is not
-  /// held.
+  /// Waits until the lock is free, at most for `limit`, since its holder may be suspended.
+  /// Errors: errno, when is_held() is false.
   explicit folder_lock(int folder, std::chrono::milliseconds limit = default_limit)
       // A description of its own: no program that inherits the folder's has the lock.
       : folder_(::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
