@@ -2,11 +2,12 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <csignal>
 #include <ctime>
 #include <pthread.h>
 #include <thread>
+
+#include "support/eventually.hpp"
 
 namespace kclxx::test {
 
@@ -34,9 +35,7 @@ class termination_count {
 
   /// The first one is waited for: it may be on its way to the thread.
   [[nodiscard]] int await_first() const {
-    for (int left = 4000; count_ == 0 && left > 0; --left) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
+    static_cast<void>(eventually([this] { return count_ > 0; }));
     return count_;
   }
   [[nodiscard]] int get() const { return count_; }
