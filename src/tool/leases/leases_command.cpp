@@ -30,6 +30,7 @@ namespace {
 using boost::asio::posix::stream_descriptor;
 using lease_table::observation;
 using lease_table::picture;
+using lease_table::renewal_limit;
 using std::chrono::milliseconds;
 
 struct options {
@@ -39,7 +40,7 @@ struct options {
   std::string endpoint_url;
   bool is_json = false;
   bool is_watching = false;
-  milliseconds interval = lease_table::renewal_limit;
+  milliseconds interval = renewal_limit;
 };
 
 std::vector<std::string> for_aws(const options& chosen) {
@@ -139,8 +140,7 @@ void print(const picture& all, const options& chosen) {
 
 exit_status run_leases(const options& chosen) {
   // A watch may look more often than a lease is renewed.
-  observation seen(chosen.is_watching ? std::max(chosen.interval, lease_table::renewal_limit)
-                                      : chosen.interval);
+  observation seen(chosen.is_watching ? std::max(chosen.interval, renewal_limit) : chosen.interval);
   using clock = std::chrono::steady_clock;
   const clock::time_point begin = clock::now();
   for (;;) {
