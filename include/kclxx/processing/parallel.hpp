@@ -49,11 +49,11 @@ struct parallel_options {
   /// after run_options::grace_time, otherwise with callback_failed.
   bool leave_when_stuck = false;
 
-  /// How long shutdown_requested waits for records that are not complete. When the policy stops
-  /// during a callback, running handlers have this time, too; between two callbacks the session
-  /// ends at once. `kclxx daemon check` recommends a shutdownGraceMillis of 25 s: with the default
-  /// below, that leaves 10 s for the checkpoint and for other shards. A checkpoint that fails later
-  /// than run_options::shutdown_retry_limit after shutdownRequested is not tried again.
+  /// How long shutdown_requested waits for records that are not complete. When a record ends the
+  /// session during a callback, running handlers have this time, too; between two callbacks the
+  /// session ends at once. `kclxx daemon check` recommends a shutdownGraceMillis of 25 s: with the
+  /// default below, that leaves 10 s for the checkpoint and for other shards. A checkpoint that
+  /// fails later than run_options::shutdown_retry_limit after shutdownRequested is not tried again.
   std::chrono::milliseconds drain_timeout{15'000};
 };
 

@@ -46,9 +46,9 @@ class reactor {
   void leave_loop();
   /// Fires once after this time; arming again replaces. Any thread.
   void arm(std::size_t timer, std::chrono::milliseconds after);
-  /// On the thread of run() only: stop calling `readable`.
+  /// On the loop's thread only: stop calling `readable`.
   void pause();
-  /// On the thread of run() only: the same, and without looking at the input at all, which another
+  /// On the loop's thread only: the same, and without looking at the input at all, which another
   /// thread reads from now on.
   void leave_input();
   /// Any thread: undoes both, and calls `resumed`.

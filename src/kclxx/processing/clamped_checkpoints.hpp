@@ -62,7 +62,7 @@ class clamped_checkpoints final : public detail::shard_service_wrapper {
   void send_after(Change change);
 
   std::function<std::optional<sequence_position>()> ask_;
-  std::mutex mutex_;  // held for no call of the service, and while no handler is destroyed
+  std::mutex mutex_;  // not held while the service is called or a handler is destroyed
   std::optional<sequence_position> watermark_;
   requests waiting_;
   requests of_open_record_;  // without a target, which pass() decides

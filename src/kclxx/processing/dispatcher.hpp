@@ -136,7 +136,7 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   // The callbacks' thread.
   template <class Body>
   void callback(Body body);
-  /// False when the deadline has passed, or the stop token has stopped.
+  /// False when the deadline has passed, or a stop was requested.
   bool wait(goal awaited, time_point deadline);
   /// Running handlers have until drain_timeout or the callback's deadline, whichever comes first.
   void throw_failure(time_point deadline);

@@ -126,7 +126,7 @@ class each_processor final : public record_processor {
   void lease_lost() override { clamped_.checkpoints->release(); }
 
  private:
-  /// From the first record that is not complete on, until the stop token has stopped, or the
+  /// From the first record that is not complete on, until a stop is requested, or the
   /// handler throws: returns what. One block for all records, since an exception_ptr for each would
   /// cost.
   std::exception_ptr run(const record_batch& batch, complete_records& complete,
