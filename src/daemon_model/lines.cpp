@@ -80,7 +80,7 @@ void append_record(std::string& out, const record& source) {
 
 std::string_view action_name(action_kind what, kcl version) {
   const bool is_ending = what == action_kind::lease_lost || what == action_kind::shard_ended;
-  return is_ending && version != kcl::v3 ? "shutdown" : protocol::action_name(what);
+  return is_ending && version != kcl::v2_1 ? "shutdown" : protocol::action_name(what);
 }
 
 std::string action_line(action_kind what, kcl version) {

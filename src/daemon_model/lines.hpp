@@ -23,7 +23,7 @@ using kcl = testing::daemon_options::kcl;
 std::string_view action_name(protocol::action_kind what, kcl version);
 
 /// The line of an action that has no fields but a reason: an ending, or shutdownRequested.
-std::string action_line(protocol::action_kind what, kcl version = kcl::v3);
+std::string action_line(protocol::action_kind what, kcl version = kcl::v2_1);
 
 /// std::nullopt: a daemon that does not report where reading begins writes nulls.
 std::string initialize_line(std::string_view shard_id,

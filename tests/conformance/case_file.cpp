@@ -110,7 +110,7 @@ script line_case(const std::string& line) {
   json source{{"name", "the line " + line}};
   source["calls"] = {"initialize TRIM_HORIZON", "processRecords 101 101/1 102"};
   source["child"] = {{"status initialize"}, {{{"bytes", line + "\n"}}, "status processRecords"}};
-  return read_case(source, child_reader(daemon_model::kcl::v3));
+  return read_case(source, child_reader(daemon_model::kcl::v2_1));
 }
 
 }  // namespace

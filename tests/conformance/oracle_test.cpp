@@ -158,7 +158,7 @@ int main(int argc, char** argv) {
   app.add_option("JAVA", chosen.java, "Starts java/common/Oracle.java: java/run KCLXX KCL")
       ->required();
   CLI11_PARSE(app, argc, argv);
-  chosen.version = major_version == 1 ? kcl::v1 : kcl::v3;
+  chosen.version = major_version == 1 ? kcl::v1 : kcl::v2_1;
   try {
     return compare(chosen);
   } catch (const std::exception& e) {

@@ -18,9 +18,9 @@ struct daemon_options {
   enum class kcl {
     v1,    ///< 1.x: `shutdown` with the reason TERMINATE or ZOMBIE
     v2_0,  ///< 2.0: `shutdown` with the reason SHARD_END or LEASE_LOST
-    v3,    ///< 2.1 and later, 3.x too: `shardEnded` and `leaseLost`
+    v2_1,  ///< 2.1 and later, 3.x too: `shardEnded` and `leaseLost`
   };
-  kcl version = kcl::v3;
+  kcl version = kcl::v2_1;
   /// For the jitter of retries, which is the same in each run with the same seed.
   std::uint32_t seed = 1;
   /// How much virtual time a function of `daemon` may take without progress: no batch is delivered,

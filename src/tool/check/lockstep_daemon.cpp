@@ -79,7 +79,7 @@ lockstep_daemon::lockstep_daemon(std::unique_ptr<checked_child> child, std::stri
       child_(std::move(child)),
       shard_id_(std::move(shard_id)),
       limits_(limits),
-      consumer_(daemon_model::kcl::v3, row) {}
+      consumer_(daemon_model::kcl::v2_1, row) {}
 
 bool lockstep_daemon::has_failed() const {
   return std::any_of(checkpoints.begin(), checkpoints.end(), [](const checkpoint_seen& checkpoint) {

@@ -85,7 +85,7 @@ void player::begin_shard(const script::action& first) {
     auto failure = shard_.faults.checkpoint_failure();
     return failure ? failure : recorded_failure_;
   });
-  consumer_.emplace(daemon_model::kcl::v3, *lease_);
+  consumer_.emplace(daemon_model::kcl::v2_1, *lease_);
   shard_.faults.begin_shard(shard_.result.shard);
 }
 

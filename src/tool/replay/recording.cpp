@@ -39,7 +39,7 @@ child_message normal(child_message line) {
 recording::recording(expectation expected, const std::optional<sequence_position>& start)
     : expected_(expected),
       lease_(start.value_or(sequence_position("TRIM_HORIZON"))),
-      checkpointer_(daemon_model::kcl::v3, lease_) {}
+      checkpointer_(daemon_model::kcl::v2_1, lease_) {}
 
 void recording::begin(protocol::action_kind what, const std::optional<sequence_position>& largest) {
   answers_.clear();

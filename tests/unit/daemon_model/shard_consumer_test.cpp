@@ -30,7 +30,7 @@ const std::string null_checkpoint =
 /// Verbs that give back what happened, a line each.
 class dialogue {
  public:
-  explicit dialogue(kcl version = kcl::v3) : consumer(version, row) {}
+  explicit dialogue(kcl version = kcl::v2_1) : consumer(version, row) {}
 
   lines call(action_kind what, const std::optional<sequence_position>& largest = std::nullopt) {
     return after(

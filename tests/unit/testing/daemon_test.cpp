@@ -121,7 +121,7 @@ TEST_CASE("each version of the daemon ends a shard in its own words", "[testing]
         R"({"action":"shutdown","reason":"ZOMBIE"})"},
        {daemon_options::kcl::v2_0, R"({"action":"shutdown","reason":"SHARD_END"})",
         R"({"action":"shutdown","reason":"LEASE_LOST"})"},
-       {daemon_options::kcl::v3, R"({"action":"shardEnded"})", R"({"action":"leaseLost"})"}}));
+       {daemon_options::kcl::v2_1, R"({"action":"shardEnded"})", R"({"action":"leaseLost"})"}}));
   auto ended = scripted({}, {}, {.version = kcl});
   ended.initialize().deliver({"a"}).end_shard();
   CHECK(ended.dialogue().find(end) != std::string::npos);
