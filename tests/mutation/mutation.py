@@ -29,7 +29,7 @@ TESTS = {"session": {"session_test": FIRST_FAILURE, "simulation": SIMULATION, "d
                      "testing_test": FIRST_FAILURE},
          "driver": {"driver_test": FIRST_FAILURE, "simulation": SIMULATION, "testing_test": FIRST_FAILURE,
                     "runtime_test": FIRST_FAILURE},
-         "processing": {"processing_test": FIRST_FAILURE, "record_queue_test": FIRST_FAILURE,
+         "processing": {"processing_test": FIRST_FAILURE, "processing_parts_test": FIRST_FAILURE,
                         "processing_simulation": ["--runs", "500", "--seed", "1", "--jobs", "1"],
                         "lanes_test": FIRST_FAILURE, "asio_test": FIRST_FAILURE},
          "sharing": {"sharing_test": FIRST_FAILURE, "resident_test": FIRST_FAILURE,

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/process/child_process.hpp"
 
+#include <array>
 #include <cerrno>
 #include <chrono>
+#include <climits>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -11,6 +13,7 @@
 #include <string_view>
 #include <unistd.h>
 
+#include "io/program_path.hpp"
 #include "support/catch.hpp"
 #include "support/forked.hpp"
 #include "support/temporary_folder.hpp"
@@ -94,6 +97,20 @@ TEST_CASE("such a script is found in PATH, where an empty folder is the current 
           ::setenv("PATH", path.c_str(), 1);
           child_process child({"kclxx-script"});
           return read_all(child.output.get()) == "found\n" ? 0 : 1;
+        }).status == 0);
+}
+
+TEST_CASE("without PATH, programs are those of /bin and /usr/bin", "[tool]") {
+  const kclxx::test::temporary_folder folder;
+  std::ofstream(folder.path() / "kclxx-script") << "echo found\n";
+  std::filesystem::permissions(folder.path() / "kclxx-script", std::filesystem::perms::owner_all);
+  CHECK(kclxx::test::in_forked_copy([&] {
+          std::filesystem::current_path(folder.path());
+          ::unsetenv("PATH");
+          std::array<char, PATH_MAX> place{};
+          const char* const shell = kclxx::io::find_program("sh", place);
+          const bool is_shell = shell != nullptr && std::string_view(shell) == "/bin/sh";
+          return is_shell && kclxx::io::find_program("kclxx-script", place) == nullptr ? 0 : 1;
         }).status == 0);
 }
 
