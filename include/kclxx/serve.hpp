@@ -18,7 +18,7 @@ namespace kclxx {
 struct transport {
   int input;   ///< a descriptor with the daemon's lines: a pipe, a socket, a file
   int output;  ///< a descriptor for the child's lines
-  /// A descriptor for log lines if run_options::log is empty or throws, and for CloudWatch's lines.
+  /// In place of stderr, for log lines and for CloudWatch's lines.
   int log = 2;
   std::optional<std::string> stream_name{};
   std::optional<std::string> application_name{};

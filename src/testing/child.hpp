@@ -161,9 +161,10 @@ class child final : public detail::shard_service,
   void end_user_code();
   /// Time passes for user code, at most to the deadline. False when nothing can end the wait.
   bool wait_until(time_point deadline, const std::function<bool()>& is_over);
-  // Whether a call of a shard_service function has an effect; `function` is its name, a literal.
-  /// False on a stop callback's thread. False on any other thread, too; then the kit's function
-  /// reports it at its end (usage).
+  // Whether a call of a shard_service function has an effect; `function`, a literal, begins the
+  // message.
+  /// False on any thread but the test's. Unless it is a stop callback's, the kit's function reports
+  /// it at its end (usage).
   [[nodiscard]] bool is_on_own_thread(const char* function);
   /// Also false in a killed process. Errors: those of leave_callback_of_the_dead().
   [[nodiscard]] bool may_report(const char* function);

@@ -66,8 +66,7 @@ class KCLXX_EXPORT virtual_executor {
 /// test kit.
 ///
 /// Errors: those named below, and as shard_context.
-/// Thread safety: all functions may be called from any thread; in the test kit from the test's
-/// thread only.
+/// Thread safety: as shard_context.
 class KCLXX_EXPORT shard_service {
  public:
   using clock = std::chrono::steady_clock;

@@ -44,9 +44,9 @@ class KCLXX_EXPORT batch_failure : public std::exception {
   /// the rest of the batch. A position outside the batch is ignored: the handler then gets halves,
   /// as after any other exception.
   explicit batch_failure(const sequence_position& position, std::exception_ptr cause = nullptr);
-  /// These records failed, and come again without the others, which are complete. With order::key
-  /// (batch_options) the later records of their partition keys come again, too. A position that no
-  /// record of the batch has is ignored. If none is left, the handler gets halves.
+  /// These records failed, and come again without the others, which are complete (but see
+  /// batch_options::order). A position that no record of the batch has is ignored. If none is left,
+  /// the handler gets halves.
   /// Errors: std::invalid_argument for no record; std::bad_alloc.
   explicit batch_failure(std::vector<failed> records);
   batch_failure(const batch_failure&) noexcept = default;
@@ -80,9 +80,10 @@ enum class bad_record {
 };
 
 /// Keeps an outage from making records bad. A shard's circuit opens when `failures` attempts in a
-/// row have failed. Permanent errors, and a record that fails while others succeed, do not count.
-/// With max_attempts or max_age the attempts must be of more than one record. Before the shard's
-/// first success these two limits make at most one record bad; the next failure opens the circuit.
+/// row have failed, without a success between them. Not counted are permanent errors, and further
+/// failures of a record if another one has succeeded since its first. With max_attempts or max_age
+/// it opens only when more than one record has failed. Before the shard's first success these two
+/// limits make one record bad at most; the next failure then opens the circuit.
 ///
 /// While the circuit is open, failure_policy::max_attempts and max_age do not apply. The handler is
 /// called for one record at a time, after waits that double from failure_policy::max_backoff to

@@ -50,8 +50,7 @@ class observation {
   std::optional<observer_queue> queue_;
 };
 
-/// The options with the values of the environment. A bad value changes nothing, and is described in
-/// `problems`.
+/// As with_environment of log_options.
 metrics_options with_environment(metrics_options options, const detail::environment& variables,
                                  std::vector<std::string>& problems);
 

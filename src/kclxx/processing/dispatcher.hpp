@@ -33,7 +33,8 @@ namespace kclxx::processing {
 ///
 /// In callbacks, the callbacks' thread admits records and requests checkpoints. While a callback
 /// waits, and between callbacks in a timer, it makes retries ready, reports what is stuck, and
-/// throws what ends the session, after a last request.
+/// throws what ends the session; before that, unless the lease is lost, it requests a last
+/// checkpoint.
 ///
 /// record_queue has what is ready, completion_window what is complete; failure_handling decides on
 /// failures. A lane applies its own result: on the callbacks' thread that would cost two switches
@@ -43,7 +44,7 @@ namespace kclxx::processing {
 /// pool's post().
 ///
 /// Thread safety: report functions from any thread, the others on the callbacks' thread. Lifetime:
-/// completions outlive it, with a weak pointer.
+/// completions may outlive it; they have a weak pointer.
 class dispatcher final : public std::enable_shared_from_this<dispatcher> {
  public:
   using time_point = work_list::time_point;

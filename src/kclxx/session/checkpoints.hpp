@@ -29,7 +29,7 @@ enum class lease_state {
 /// and who waits for what. SHARD_END is the null checkpoint; it sorts after every number, so that
 /// "covered" is one comparison everywhere.
 ///
-/// Pure; not thread-safe.
+/// Pure. Thread safety: none.
 class checkpoints {
  public:
   /// How the daemon's answer, or its absence, left things.

@@ -19,9 +19,10 @@ namespace {
 
 constexpr const char* unknown_action = "kclxxUnknownAction";
 
-// An unknown action is called as processRecords is: with a checkpointer, and as often as one likes.
-action_kind kind_of(line_kind what) {
-  switch (what) {
+// To the daemon model an unknown action is like processRecords: checkpoints are allowed in it, and
+// it may come any number of times.
+action_kind kind_of(line_kind kind) {
+  switch (kind) {
     case line_kind::initialize:
       return action_kind::initialize;
     case line_kind::lease_lost:

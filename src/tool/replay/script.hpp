@@ -78,7 +78,7 @@ class script {
   fault_schedule& faults_;
   transcript::reader& transcript_;
   transcript::line_summarizer summarizer_;
-  std::optional<sequence_position> persisted_;  // until the first action that the successor gets
+  std::optional<sequence_position> persisted_;  // until a successor's first action after initialize
   std::optional<action> ahead_;                 // read, not yet played
   bool has_ended_ = false;
   std::optional<diagnostic> damage_;
