@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <iostream>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <system_error>
 #include <unistd.h>
@@ -15,6 +14,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 
+#include "io/process_identity.hpp"
 #include "tool/process/cancellation.hpp"
 
 namespace kclxx::tool {
@@ -73,8 +73,7 @@ child_process::child_process(const std::vector<std::string>& command, error_outp
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   }
   pid_ = starts.start(command);
-  // By its number: <sys/pidfd.h> is not there before glibc 2.36.
-  pidfd_ = io::descriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
+  pidfd_ = io::open_process(static_cast<std::uint64_t>(pid_));
   if (!pidfd_.is_open()) {
     const int error_number = errno;
     kill(SIGKILL);
