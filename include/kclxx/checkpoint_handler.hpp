@@ -53,7 +53,7 @@ class checkpoint_handler {
   template <class Function>
   struct holder final : callable {
     template <class From>
-    explicit holder(From&& from) : function(std::forward<From>(from)) {}
+    explicit holder(From&& source) : function(std::forward<From>(source)) {}
     void call(std::error_code result) override { function(result); }
     Function function;
   };

@@ -20,10 +20,10 @@ namespace kclxx::daemon_model {
 using kcl = testing::daemon_options::kcl;
 
 /// The name in this daemon's line, which the status must repeat.
-std::string_view action_name(protocol::action_kind what, kcl version);
+std::string_view action_name(protocol::action_kind kind, kcl version);
 
 /// The line of an action that has no fields but a reason: an ending, or shutdownRequested.
-std::string action_line(protocol::action_kind what, kcl version = kcl::v2_1);
+std::string action_line(protocol::action_kind kind, kcl version = kcl::v2_1);
 
 /// std::nullopt: a daemon that does not report where reading begins writes nulls.
 std::string initialize_line(std::string_view shard_id,

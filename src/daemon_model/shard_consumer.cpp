@@ -8,25 +8,25 @@
 
 namespace kclxx::daemon_model {
 
-bool shard_consumer::can_call(action_kind what) const noexcept {
+bool shard_consumer::can_call(action_kind kind) const noexcept {
   if (open_ || closed_) return false;
-  if (what == action_kind::initialize) return !is_initialized_;
+  if (kind == action_kind::initialize) return !is_initialized_;
   if (!is_initialized_) return false;
   // P28: after shutdownRequested come an ending or the end of input, never records.
-  if (what == action_kind::process_records || what == action_kind::shutdown_requested) {
+  if (kind == action_kind::process_records || kind == action_kind::shutdown_requested) {
     return !shutdown_was_requested_;
   }
   return true;
 }
 
-void shard_consumer::call(action_kind what, std::string_view action,
+void shard_consumer::call(action_kind kind, std::string_view action,
                           const std::optional<sequence_position>& largest, daemon_events& out) {
   if (largest) checkpointer_.deliver(*largest);
-  if (what == action_kind::shard_ended) checkpointer_.begin_shard_end();
-  if (what == action_kind::lease_lost) lease_.lose();
-  if (what == action_kind::initialize) is_initialized_ = true;
-  if (what == action_kind::shutdown_requested) shutdown_was_requested_ = true;
-  open_ = open_call{what, std::string(action)};
+  if (kind == action_kind::shard_ended) checkpointer_.begin_shard_end();
+  if (kind == action_kind::lease_lost) lease_.lose();
+  if (kind == action_kind::initialize) is_initialized_ = true;
+  if (kind == action_kind::shutdown_requested) shutdown_was_requested_ = true;
+  open_ = open_call{kind, std::string(action)};
   read(out);
 }
 
@@ -112,17 +112,17 @@ void shard_consumer::finish(daemon_events& out) {
   if (what == action_kind::shard_ended || what == action_kind::lease_lost) close_child(out);
 }
 
-void shard_consumer::fail(std::string why, daemon_events& out) {
+void shard_consumer::fail(std::string reason, daemon_events& out) {
   const open_call was = *std::exchange(open_, std::nullopt);
-  why = was.action + ": " + why;
+  reason = was.action + ": " + reason;
   if (was.what == action_kind::shutdown_requested) {
     // Only logged (P27); what comes next meets whatever is left of the child.
-    out.emplace_back(failed{was.what, std::move(why)});
+    out.emplace_back(failed{was.what, std::move(reason)});
     return;
   }
   close_child(out);
   worker_ended_ = true;
-  out.emplace_back(worker_ended{std::move(why)});
+  out.emplace_back(worker_ended{std::move(reason)});
 }
 
 void shard_consumer::close_child(daemon_events& out) {

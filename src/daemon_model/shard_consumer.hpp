@@ -98,11 +98,11 @@ class shard_consumer {
   /// has, and that the status must repeat. `largest`: the highest position among the records of
   /// process_records. Lines that the child wrote before are read first, as from a pipe.
   /// Precondition: can_call(what).
-  void call(action_kind what, std::string_view action,
+  void call(action_kind kind, std::string_view action,
             const std::optional<sequence_position>& largest, daemon_events& out);
   /// Whether a daemon would do this now: initialize first and once, nothing after an ending but
   /// the end of input, no records after shutdownRequested.
-  [[nodiscard]] bool can_call(action_kind what) const noexcept;
+  [[nodiscard]] bool can_call(action_kind kind) const noexcept;
 
   /// A line (without its newline) from the child; it waits unread between calls (P25). To the
   /// daemon a carriage return ends a line, too.
@@ -134,7 +134,7 @@ class shard_consumer {
   void answer(const child_checkpoint& asked, daemon_events& out);
   [[nodiscard]] bool has_checkpointer() const noexcept;
   void finish(daemon_events& out);
-  void fail(std::string why, daemon_events& out);
+  void fail(std::string reason, daemon_events& out);
   void close_child(daemon_events& out);
 
   kcl version_;

@@ -84,18 +84,18 @@ class shard_series final : public metrics_recorder {
         labels, prometheus::Histogram::BucketBoundaries(bounds.begin(), bounds.end()));
   }
 
-  static void remove(const family& from, const one_series& series) {
-    if (const auto* of = std::get_if<counters*>(&from)) {
+  static void remove(const family& owner, const one_series& series) {
+    if (const auto* of = std::get_if<counters*>(&owner)) {
       (*of)->Remove(std::get<prometheus::Counter*>(series));
-    } else if (const auto* other = std::get_if<gauges*>(&from)) {
+    } else if (const auto* other = std::get_if<gauges*>(&owner)) {
       (*other)->Remove(std::get<prometheus::Gauge*>(series));
     } else {
-      std::get<histograms*>(from)->Remove(std::get<prometheus::Histogram*>(series));
+      std::get<histograms*>(owner)->Remove(std::get<prometheus::Histogram*>(series));
     }
   }
 
-  void add(metric which, std::uint64_t amount, std::string_view label_value) override {
-    const auto index = static_cast<std::size_t>(which);
+  void add(metric id, std::uint64_t amount, std::string_view label_value) override {
+    const auto index = static_cast<std::size_t>(id);
     auto& all = series_[index];
     auto found = all.find(std::string(label_value));
     if (found == all.end()) {
@@ -106,15 +106,13 @@ class shard_series final : public metrics_recorder {
     std::get<prometheus::Counter*>(found->second)->Increment(static_cast<double>(amount));
   }
 
-  void set(metric which, double value) override {
-    std::get<prometheus::Gauge*>(only(which))->Set(value);
-  }
-  void observe(metric which, double seconds) override {
-    std::get<prometheus::Histogram*>(only(which))->Observe(seconds);
+  void set(metric id, double value) override { std::get<prometheus::Gauge*>(only(id))->Set(value); }
+  void observe(metric id, double seconds) override {
+    std::get<prometheus::Histogram*>(only(id))->Observe(seconds);
   }
 
-  [[nodiscard]] const one_series& only(metric which) const {
-    return series_[static_cast<std::size_t>(which)].at("");
+  [[nodiscard]] const one_series& only(metric id) const {
+    return series_[static_cast<std::size_t>(id)].at("");
   }
 
   const std::vector<family>& families_;

@@ -55,8 +55,8 @@ std::error_code child::write(std::string_view lines) {
   return {};
 }
 
-void child::arm(session::timer timer, std::chrono::milliseconds after) {
-  session_timers_.at(static_cast<std::size_t>(timer)) = clock_->now() + after;
+void child::arm(session::timer timer, std::chrono::milliseconds delay) {
+  session_timers_.at(static_cast<std::size_t>(timer)) = clock_->now() + delay;
 }
 
 void child::call(session::call call) {
@@ -106,9 +106,9 @@ void child::run_handler(std::shared_ptr<checkpoint_handler> handler, std::error_
   });
 }
 
-void child::user_code_threw(const char* whose, const std::exception_ptr& thrown) {
+void child::user_code_threw(const char* source, const std::exception_ptr& thrown) {
   if (is_gone_) return;  // thrown in place of process_ended
-  const auto failure = driver::describe(whose, thrown);
+  const auto failure = driver::describe(source, thrown);
   keep_if_fatal(failure, thrown);
   driver_.on_user_code_threw(failure);
 }
@@ -326,9 +326,9 @@ void child::end_without_progress() {
   throw detail::process_ended();
 }
 
-void child::refuse(const std::string& why) {
-  if (is_running_user_code()) usage_->remember(why);
-  throw std::logic_error(why);
+void child::refuse(const std::string& reason) {
+  if (is_running_user_code()) usage_->remember(reason);
+  throw std::logic_error(reason);
 }
 
 bool child::may_request(const char* function) {

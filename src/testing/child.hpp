@@ -140,7 +140,7 @@ class child final : public detail::shard_service,
   enum class place { outside, callback, timer, task, nested_task };
 
   std::error_code write(std::string_view lines) override;
-  void arm(session::timer timer, std::chrono::milliseconds after) override;
+  void arm(session::timer timer, std::chrono::milliseconds delay) override;
   void call(session::call call) override;
   void end_timers() override { timers_.end(); }
   void wake(session::waiter_id waiter, std::error_code result) override;
@@ -154,7 +154,7 @@ class child final : public detail::shard_service,
   void read(const std::string& line);
   void run_callback();
   void run_timer(const driver::shard_timers::function& timer);
-  void user_code_threw(const char* whose, const std::exception_ptr& thrown);
+  void user_code_threw(const char* source, const std::exception_ptr& thrown);
   void keep_if_fatal(const session::session::failure& failure, const std::exception_ptr& thrown);
   void set_names();
   void call_observers(const observer::event_source& source, const observer::shard_event& event);
@@ -173,7 +173,7 @@ class child final : public detail::shard_service,
   void require_progress();
   [[noreturn]] void end_without_progress();
   /// In user code the end of the kit's function reports it, too.
-  [[noreturn]] void refuse(const std::string& why);
+  [[noreturn]] void refuse(const std::string& reason);
 
   std::shared_ptr<virtual_clock> clock_;
   std::shared_ptr<usage> usage_;

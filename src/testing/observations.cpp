@@ -45,11 +45,11 @@ void observations::log(const log_entry& entry) {
   note("log", std::string(detail::level_name(entry.level)) + ": " + entry.text);
 }
 
-void observations::note(std::string_view who, std::string_view text) {
+void observations::note(std::string_view source, std::string_view text) {
   std::string& target = dialogue_;
   const std::string time = std::to_string(clock_->elapsed().count());
   target.append(time.size() < 7 ? 7 - time.size() : 0, ' ').append(time).append(" ms  ");
-  target.append(who).append(who.size() < 10 ? 10 - who.size() : 0, ' ');
+  target.append(source).append(source.size() < 10 ? 10 - source.size() : 0, ' ');
   target.append(text.substr(0, longest_note));
   if (text.size() > longest_note) {
     target.append("... (").append(std::to_string(text.size())).append(" bytes)");

@@ -29,7 +29,7 @@ class observations {
   void callback(protocol::action_kind kind);
   void log(const log_entry& entry);
   /// A line of the dialogue; long ones are cut short.
-  void note(std::string_view who, std::string_view text);
+  void note(std::string_view source, std::string_view text);
 
   [[nodiscard]] const std::vector<sequence_position>& checkpoints() const noexcept {
     return checkpoints_;

@@ -26,11 +26,11 @@ class usage {
     return false;
   }
 
-  void remember(std::string why) { refused_ = std::move(why); }
+  void remember(std::string reason) { refused_ = std::move(reason); }
   /// Inside a callback.
-  [[noreturn]] void refuse_in_callback(const std::string& why) {
-    remember(why);
-    throw std::logic_error(why);
+  [[noreturn]] void refuse_in_callback(const std::string& reason) {
+    remember(reason);
+    throw std::logic_error(reason);
   }
 
   /// Another thread's call comes first, since what else went wrong may follow from it.

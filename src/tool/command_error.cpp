@@ -6,8 +6,8 @@
 
 namespace kclxx::tool {
 
-void cannot_set_up(const std::string& what) {
-  throw command_error(exit_status::setup_failed, what);
+void cannot_set_up(const std::string& message) {
+  throw command_error(exit_status::setup_failed, message);
 }
 
 void cannot_set_up(const std::filesystem::path& path, const std::string& done) {

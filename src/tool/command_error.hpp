@@ -20,8 +20,8 @@ enum class exit_status : int {
 /// Ends a command. what() becomes one line on stderr: "kclxx capture: ...".
 class command_error : public std::runtime_error {
  public:
-  command_error(exit_status status, const std::string& what)
-      : std::runtime_error(what), status_(status) {}
+  command_error(exit_status status, const std::string& message)
+      : std::runtime_error(message), status_(status) {}
   [[nodiscard]] exit_status status() const noexcept { return status_; }
 
  private:
@@ -29,7 +29,7 @@ class command_error : public std::runtime_error {
 };
 
 /// Ends a command with exit_status::setup_failed.
-[[noreturn]] void cannot_set_up(const std::string& what);
+[[noreturn]] void cannot_set_up(const std::string& message);
 /// The same, for a file: "PATH cannot be DONE: " and errno's reason.
 [[noreturn]] void cannot_set_up(const std::filesystem::path& path, const std::string& done);
 

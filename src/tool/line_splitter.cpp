@@ -37,10 +37,10 @@ bool line_splitter::next(std::string_view& line) noexcept {
   if (std::exchange(is_after_return_, false) && memory_.data()[begin_] == '\n') {
     begin_ = ++scanned_;
   }
-  const auto find = [this](char character, std::size_t until) {
+  const auto find = [this](char character, std::size_t end) {
     const char* const begin = memory_.data() + scanned_;
-    const void* const found = std::memchr(begin, character, until - scanned_);
-    if (found == nullptr) return until;
+    const void* const found = std::memchr(begin, character, end - scanned_);
+    if (found == nullptr) return end;
     return static_cast<std::size_t>(static_cast<const char*>(found) - memory_.data());
   };
   const std::size_t newline = find('\n', end_);

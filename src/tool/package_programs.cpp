@@ -42,8 +42,8 @@ int run(const std::vector<std::string>& command, std::string* output = nullptr) 
                      [&](std::string_view piece, pid_t) { output->append(piece); });
 }
 
-void announce(const std::string& name, const std::string& what) {
-  std::cerr << name << " fetches " << what << "; the first time this takes about a minute."
+void announce(const std::string& name, const std::string& contents) {
+  std::cerr << name << " fetches " << contents << "; the first time this takes about a minute."
             << std::endl;
 }
 
@@ -55,7 +55,7 @@ void expect_success(const std::string& name, int status, const char* offline) {
 
 }  // namespace
 
-int run_maven(const fs::path& folder, std::string_view pom, const std::string& what,
+int run_maven(const fs::path& folder, std::string_view pom, const std::string& contents,
               bool is_offline, std::string* output) {
   std::vector<std::string> command{program_of("mvn", "maven"), "-q", "-B", "-C",
                                    "-Dstyle.color=never"};
@@ -65,7 +65,7 @@ int run_maven(const fs::path& folder, std::string_view pom, const std::string& w
                  {"-f", (folder / "pom.xml").string(), "dependency:copy-dependencies",
                   "-DincludeScope=runtime", "-DoutputDirectory=" + folder.string()});
   write_file(folder / "pom.xml", pom);
-  announce("Maven", what);
+  announce("Maven", contents);
   return run(command, output);
 }
 
@@ -75,8 +75,8 @@ void expect_maven_success(int status, bool is_offline) {
 }
 
 void fetch_with_maven(const fs::path& folder, const tool::embedded::project& project,
-                      const std::string& what, bool is_offline) {
-  expect_maven_success(run_maven(folder, project.pom, what, is_offline), is_offline);
+                      const std::string& contents, bool is_offline) {
+  expect_maven_success(run_maven(folder, project.pom, contents, is_offline), is_offline);
   expect_jars(folder, project.checksums);
 }
 
@@ -90,13 +90,13 @@ bool has_jar(const fs::path& folder, std::string_view beginning) {
   return false;
 }
 
-void fetch_with_npm(const fs::path& folder, const std::string& what, bool is_offline) {
+void fetch_with_npm(const fs::path& folder, const std::string& contents, bool is_offline) {
   // No script of a package runs: none of them needs one.
   std::vector<std::string> command{
       program_of("npm", "npm"), "ci",         "--prefix",  folder.string(),
       "--ignore-scripts",       "--no-audit", "--no-fund", "--no-update-notifier"};
   if (is_offline) command.emplace_back("--offline");
-  announce("npm", what);
+  announce("npm", contents);
   expect_success("npm", run(command),
                  is_offline ? " (offline: it has only what is in its cache)" : "");
 }

@@ -21,16 +21,16 @@ namespace kclxx::asio::detail {
 ///
 /// A template, so that it is compiled only where it is used.
 /// Thread safety: immutable.
-/// Lifetime: `from` must outlive it. The library's categories are never destroyed.
+/// Lifetime: `source` must outlive it. The library's categories are never destroyed.
 template <class Base>
 class boost_category final : public Base {
  public:
-  explicit boost_category(const std::error_category& from) : from_(from) {}
-  [[nodiscard]] const char* name() const noexcept override { return from_.name(); }
-  [[nodiscard]] std::string message(int value) const override { return from_.message(value); }
+  explicit boost_category(const std::error_category& source) : source_(source) {}
+  [[nodiscard]] const char* name() const noexcept override { return source_.name(); }
+  [[nodiscard]] std::string message(int value) const override { return source_.message(value); }
 
  private:
-  const std::error_category& from_;
+  const std::error_category& source_;
 };
 #if defined(__GNUC__)
 #pragma GCC diagnostic pop

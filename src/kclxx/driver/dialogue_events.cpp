@@ -44,8 +44,9 @@ void dialogue_events::on_call(std::optional<observer::shard_event> event,
 }
 
 void dialogue_events::on_callback_ended(std::chrono::nanoseconds duration,
-                                        observer::callback_ended::outcome how, std::string error) {
-  host_.observe(observer::callback_ended{*open_, duration, how, std::move(error)});
+                                        observer::callback_ended::outcome outcome,
+                                        std::string error) {
+  host_.observe(observer::callback_ended{*open_, duration, outcome, std::move(error)});
 }
 
 void dialogue_events::on_status(const std::optional<session::action_kind>& kind,

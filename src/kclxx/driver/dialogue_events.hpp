@@ -24,8 +24,8 @@ class dialogue_events {
   /// A call is handed over: made before, since the call is moved away, and sent after.
   [[nodiscard]] std::optional<observer::shard_event> event_of(const session::call& call) const;
   void on_call(std::optional<observer::shard_event> event, observer::callback_kind kind);
-  void on_callback_ended(std::chrono::nanoseconds duration, observer::callback_ended::outcome how,
-                         std::string error);
+  void on_callback_ended(std::chrono::nanoseconds duration,
+                         observer::callback_ended::outcome outcome, std::string error);
   void on_status(const std::optional<session::action_kind>& kind, const session::session& session);
   void on_checkpoint(const sequence_position& position, session::session& session);
   /// The session may have an answer, or wait for none any more.

@@ -40,9 +40,9 @@ std::string text_of(const session::call& call) {
 
 }  // namespace
 
-session::session::failure describe(const std::string& whose, const std::exception_ptr& thrown) {
+session::session::failure describe(const std::string& source, const std::exception_ptr& thrown) {
   const bool is_lease_gone = detail::is_lease_gone(thrown);
-  return {whose + (is_lease_gone ? " ended early: " : " failed: ") + detail::message_of(thrown),
+  return {source + (is_lease_gone ? " ended early: " : " failed: ") + detail::message_of(thrown),
           is_lease_gone};
 }
 
@@ -200,12 +200,12 @@ void session_driver::on_callback_lasts() {
   feed([&](auto& out) { session_.on_callback_lasts(host_.now(), out); });
 }
 
-void session_driver::on_output_broken(std::error_code why) {
-  feed([&](auto& out) { session_.on_output_broken(why.message(), out); });
+void session_driver::on_output_broken(std::error_code error) {
+  feed([&](auto& out) { session_.on_output_broken(error.message(), out); });
 }
 
-void session_driver::on_failure(exit_status status, const std::string& why) {
-  feed([&](auto& out) { session_.on_failure(status, why, out); });
+void session_driver::on_failure(exit_status status, const std::string& reason) {
+  feed([&](auto& out) { session_.on_failure(status, reason, out); });
 }
 
 void session_driver::end_at_once(exit_status status) noexcept {

@@ -36,7 +36,7 @@ class host {
   /// Writes whole lines to the daemon. Returns what went wrong.
   virtual std::error_code write(std::string_view lines) = 0;
   /// Calls on_timer after this time; arming again replaces.
-  virtual void arm(session::timer timer, std::chrono::milliseconds after) = 0;
+  virtual void arm(session::timer timer, std::chrono::milliseconds delay) = 0;
   /// Hands a call over to the callbacks' thread, which runs it with run_callback.
   virtual void call(session::call call) = 0;
   /// The shard is another worker's: no timer of the user's fires any more.
@@ -57,9 +57,9 @@ class host {
   virtual void run_handler(std::shared_ptr<checkpoint_handler> handler, std::error_code result) = 0;
 };
 
-/// What user code has thrown, as a message; `whose` is "a timer", for instance. It calls what(),
+/// What user code has thrown, as a message; `source` is "a timer", for instance. It calls what(),
 /// which is user code: hold no lock.
-session::session::failure describe(const std::string& whose, const std::exception_ptr& thrown);
+session::session::failure describe(const std::string& source, const std::exception_ptr& thrown);
 
 /// The message about an observer's exception; it is logged once.
 std::string observer_threw(const std::exception_ptr& thrown);
@@ -92,9 +92,9 @@ class session_driver {
   /// The open callback has lasted session::callback_patience.
   void on_callback_lasts();
   /// What the host has kept cannot be written.
-  void on_output_broken(std::error_code why);
+  void on_output_broken(std::error_code error);
   /// The process cannot continue.
-  void on_failure(exit_status status, const std::string& why);
+  void on_failure(exit_status status, const std::string& reason);
   /// An event has thrown, so that not all of what the session decided was done.
   [[nodiscard]] bool has_lost_outputs() const noexcept { return has_lost_outputs_; }
   /// For a session that has lost outputs: it leaves, whatever it waits for. The host may hear a

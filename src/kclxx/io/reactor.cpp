@@ -115,8 +115,8 @@ struct reactor::state : std::enable_shared_from_this<state> {
     }
   }
 
-  void arm(std::size_t timer, std::chrono::milliseconds after) {
-    timers[timer].expires_after(after);
+  void arm(std::size_t timer, std::chrono::milliseconds delay) {
+    timers[timer].expires_after(delay);
     timers[timer].async_wait([self = self(), timer](auto error) {
       if (error) return;
       self->run_guarded([&] { self->on.timer(timer); });
@@ -158,8 +158,8 @@ void reactor::leave_loop() {
   state_->timers.clear();
 }
 
-void reactor::arm(std::size_t timer, std::chrono::milliseconds after) {
-  state_->post([timer, after](state& self) { self.arm(timer, after); });
+void reactor::arm(std::size_t timer, std::chrono::milliseconds delay) {
+  state_->post([timer, delay](state& self) { self.arm(timer, delay); });
 }
 
 void reactor::pause() {

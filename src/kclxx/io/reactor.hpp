@@ -45,7 +45,7 @@ class reactor {
   /// is left alone.
   void leave_loop();
   /// Fires once after this time; arming again replaces. Any thread.
-  void arm(std::size_t timer, std::chrono::milliseconds after);
+  void arm(std::size_t timer, std::chrono::milliseconds delay);
   /// On the loop's thread only: stop calling `readable`.
   void pause();
   /// On the loop's thread only: the same, and without looking at the input at all, which another

@@ -27,9 +27,9 @@ void append_member(std::string& out, const char* name, std::string_view value) {
 
 }  // namespace
 
-std::string to_iso_8601(date when) {
+std::string to_iso_8601(date time) {
   using namespace std::chrono;
-  const auto whole = floor<milliseconds>(when);
+  const auto whole = floor<milliseconds>(time);
   const std::time_t seconds = system_clock::to_time_t(whole);
   std::tm parts{};
   ::gmtime_r(&seconds, &parts);
@@ -48,9 +48,9 @@ std::string text_line(const log_entry& entry) {
   return line.append(": ").append(entry.text).append("\n");
 }
 
-std::string json_line(const log_entry& entry, date when) {
+std::string json_line(const log_entry& entry, date time) {
   std::string line;
-  append_member(line, "time", to_iso_8601(when));
+  append_member(line, "time", to_iso_8601(time));
   append_member(line, "level", detail::level_name(entry.level));
   if (!entry.shard_id.empty()) append_member(line, "shard", entry.shard_id);
   if (entry.position) append_member(line, "position", to_string(*entry.position));

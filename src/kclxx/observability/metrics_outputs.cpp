@@ -122,15 +122,15 @@ class metrics_outputs::state {
     if (has_file_ && (is_last || now >= file_schedule_.due())) write_file(lock, now);
     if (summary_.is_on() && (is_last || now >= summary_.due())) {
       const auto time = summary_.take(now);
-      output(lock, summarized_, [&](const figures& before, const figures& current) {
-        write_log_(log_level::info, summary_line(before, current, time));
+      output(lock, summarized_, [&](const figures& previous, const figures& current) {
+        write_log_(log_level::info, summary_line(previous, current, time));
       });
     }
     if (cloudwatch_.is_on() && (is_last || now >= cloudwatch_.due())) {
       cloudwatch_.take(now);
-      output(lock, reported_, [&](const figures& before, const figures& current) {
+      output(lock, reported_, [&](const figures& previous, const figures& current) {
         const auto date = std::chrono::system_clock::now();
-        write_text_(cloudwatch_line(before, current, *names_, date) + '\n');
+        write_text_(cloudwatch_line(previous, current, *names_, date) + '\n');
       });
     }
   }

@@ -13,23 +13,23 @@ namespace {
 /// Figures that stand for an interval.
 class difference {
  public:
-  difference(const figures& before, const figures& now) : before_(before), now_(now) {}
+  difference(const figures& previous, const figures& now) : previous_(previous), now_(now) {}
 
   [[nodiscard]] std::uint64_t counter(metric family) const {
-    return now_.counter(family) - before_.counter(family);
+    return now_.counter(family) - previous_.counter(family);
   }
   [[nodiscard]] double gauge(metric family) const { return now_.gauge(family); }
   /// std::nullopt when no value was entered.
   [[nodiscard]] std::optional<double> mean(metric family) const {
     const histogram_figures& now = now_.histogram(family);
-    const histogram_figures& before = before_.histogram(family);
+    const histogram_figures& before = previous_.histogram(family);
     const std::uint64_t count = now.count() - before.count();
     if (count == 0) return std::nullopt;
     return (now.sum - before.sum) / static_cast<double>(count);
   }
 
  private:
-  const figures& before_;
+  const figures& previous_;
   const figures& now_;
 };
 
@@ -67,9 +67,9 @@ void append_member(std::string& out, std::string_view name, std::string_view val
 
 }  // namespace
 
-std::string summary_line(const figures& before, const figures& now,
+std::string summary_line(const figures& previous, const figures& now,
                          std::chrono::steady_clock::duration time) {
-  const difference change(before, now);
+  const difference change(previous, now);
   const double seconds = std::chrono::duration<double>(time).count();
   const auto counter = [&](metric figure) { return std::to_string(change.counter(figure)); };
   const std::uint64_t records = change.counter(metric::records);
@@ -88,10 +88,10 @@ std::string summary_line(const figures& before, const figures& now,
          counter(metric::skipped_records) + " skipped";
 }
 
-std::string cloudwatch_line(const figures& before, const figures& now,
+std::string cloudwatch_line(const figures& previous, const figures& now,
                             const observer::shard_names& names,
                             std::chrono::system_clock::time_point date) {
-  const difference change(before, now);
+  const difference change(previous, now);
   const auto families = metrics_recorder::families();
   std::string declared;
   std::string values;

@@ -13,12 +13,12 @@ namespace kclxx::observability {
 
 /// "in 60 s: 12000 records (200.0/s), 1.2 MB, 12 batches of 4.1 ms; 0.3 s behind; 0 in flight;
 /// 12 checkpoints, 0 failed; 0 retries, 0 parked, 0 skipped".
-std::string summary_line(const figures& before, const figures& now,
+std::string summary_line(const figures& previous, const figures& now,
                          std::chrono::steady_clock::duration time);
 
 /// A line of JSON in CloudWatch's embedded metric format: counters as what was added since
-/// `before`, histograms as their mean (left out without a value), gauges as they are.
-std::string cloudwatch_line(const figures& before, const figures& now,
+/// `previous`, histograms as their mean (left out without a value), gauges as they are.
+std::string cloudwatch_line(const figures& previous, const figures& now,
                             const observer::shard_names& names,
                             std::chrono::system_clock::time_point date);
 

@@ -70,16 +70,16 @@ void dispatcher::pass_watermark() {
   if (const auto position = watermark()) clamped_.checkpoints->pass(*position);
 }
 
-void dispatcher::start_timer(time_point when) {
-  const auto delay = std::chrono::ceil<milliseconds>(when - service_->now());
+void dispatcher::start_timer(time_point time) {
+  const auto delay = std::chrono::ceil<milliseconds>(time - service_->now());
   const auto id = service_->start_timer(std::max(delay, milliseconds(0)), milliseconds(0),
-                                        [self = weak_from_this(), when] {
-                                          if (const auto alive = self.lock()) alive->on_timer(when);
+                                        [self = weak_from_this(), time] {
+                                          if (const auto alive = self.lock()) alive->on_timer(time);
                                         });
   std::optional<detail::shard_service::timer_id> superseded;
   {
     const std::lock_guard lock(mutex_);
-    superseded = wake_ups_.timer_started(when, id);
+    superseded = wake_ups_.timer_started(time, id);
   }
   if (superseded) service_->cancel_timer(*superseded);
 }
@@ -92,8 +92,8 @@ bool dispatcher::has_reached(goal awaited) {
 
 std::optional<dispatcher::time_point> dispatcher::next_wake(time_point now) {
   auto earliest = work_.handlers().next_due();
-  const auto or_at = [&](const std::optional<time_point>& when) {
-    if (when && (!earliest || *when < *earliest)) earliest = when;
+  const auto or_at = [&](const std::optional<time_point>& time) {
+    if (time && (!earliest || *time < *earliest)) earliest = time;
   };
   if (!may_take(now)) return earliest;
   or_at(work_.queue().next_due());
@@ -124,15 +124,15 @@ void dispatcher::wake_callback_if_due(wake_ups::to_do& wake_up) {
   wake_by(reports_.request_due(work_.window()), wake_up);
 }
 
-void dispatcher::wake_by(const std::optional<time_point>& when, wake_ups::to_do& wake_up) {
-  if (when && !has_ended_) wake_ups_.by(*when, wake_up);
+void dispatcher::wake_by(const std::optional<time_point>& time, wake_ups::to_do& wake_up) {
+  if (time && !has_ended_) wake_ups_.by(*time, wake_up);
 }
 
-void dispatcher::set_failure(std::exception_ptr& why, failure_kind kind, time_point now,
+void dispatcher::set_failure(std::exception_ptr& exception, failure_kind kind, time_point now,
                              wake_ups::to_do& wake_up) {
   if (failed_ == failure_kind::none) {
     failed_ = kind;
-    failure_ = std::move(why);
+    failure_ = std::move(exception);
     wake_by(now, wake_up);
   }
   wake_callback_if_due(wake_up);
@@ -183,10 +183,10 @@ void dispatcher::run_lane() noexcept {
   }
 }
 
-void dispatcher::break_off(std::exception_ptr why) noexcept {
+void dispatcher::break_off(std::exception_ptr exception) noexcept {
   try {
     change([&](locked_change& failing) {
-      set_failure(why, failure_kind::at_once, failing.now, failing.wake_up);
+      set_failure(exception, failure_kind::at_once, failing.now, failing.wake_up);
     });
   } catch (...) {  // NOLINT(bugprone-empty-catch): the next callback throws it
   }
@@ -308,11 +308,11 @@ void dispatcher::complete(const attempt_ticket& ticket) {
   if (is_emptied) observe_window(false);
 }
 
-void dispatcher::fail(const attempt_ticket& ticket, std::exception_ptr why) {
+void dispatcher::fail(const attempt_ticket& ticket, std::exception_ptr exception) {
   forked_.leave_if_copy(shard_.shard_id());
   change([&](locked_change& failing) {
     if (reporting(ticket) == nullptr) return;
-    work_.fail(ticket, std::move(why), failing.now);
+    work_.fail(ticket, std::move(exception), failing.now);
     post_lanes();
     wake_callback_if_due(failing.wake_up);
   });
@@ -370,9 +370,9 @@ void dispatcher::process(const record_batch& batch) {
   });
 }
 
-void dispatcher::end_takes(const std::optional<time_point>& when) {
+void dispatcher::end_takes(const std::optional<time_point>& time) {
   const std::lock_guard lock(mutex_);
-  last_take_ = when;
+  last_take_ = time;
 }
 
 void dispatcher::finish() {

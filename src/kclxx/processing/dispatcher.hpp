@@ -77,7 +77,7 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
 
   // Reports of an async_record_handler's completions.
   void complete(const attempt_ticket& ticket);
-  void fail(const attempt_ticket& ticket, std::exception_ptr why);
+  void fail(const attempt_ticket& ticket, std::exception_ptr exception);
   void touch(const attempt_ticket& ticket);
 
  private:
@@ -94,7 +94,7 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
     lease_gone,      ///< at once, without a checkpoint
   };
 
-  void start_timer(time_point when);
+  void start_timer(time_point time);
 
   // With the mutex held.
   [[nodiscard]] bool is_over() const {
@@ -116,8 +116,8 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   void mark_complete(const attempt_ticket& ticket, wake_ups::to_do& wake_up);
   /// Wakes a callback whose goal is reached, or by the time of its next checkpoint.
   void wake_callback_if_due(wake_ups::to_do& wake_up);
-  void wake_by(const std::optional<time_point>& when, wake_ups::to_do& wake_up);
-  void set_failure(std::exception_ptr& why, failure_kind kind, time_point now,
+  void wake_by(const std::optional<time_point>& time, wake_ups::to_do& wake_up);
+  void set_failure(std::exception_ptr& exception, failure_kind kind, time_point now,
                    wake_ups::to_do& wake_up);
   /// A failure to decide on, or a record, which is a probe if the circuit is open.
   [[nodiscard]] std::optional<work> take_work(time_point now);
@@ -129,7 +129,7 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
 
   // Lanes.
   void run_lane() noexcept;
-  void break_off(std::exception_ptr why) noexcept;
+  void break_off(std::exception_ptr exception) noexcept;
   void call_handler(const work& work);
   void start_handler(const work& work);
   void decide(const work& work, std::exception_ptr thrown);
@@ -146,7 +146,7 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   void on_timer(time_point due);
   void report_stuck();
   void report_fewer_stuck();
-  void end_takes(const std::optional<time_point>& when);
+  void end_takes(const std::optional<time_point>& time);
   void observe_window(bool is_full);
 
   const parallel_options options_;

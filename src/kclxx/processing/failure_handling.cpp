@@ -179,14 +179,15 @@ std::string failure_handling::why_bad(const record& failed, int counted) const {
 
 failure_decision failure_handling::on_bad_record(const record& failed, failed_attempts& attempts,
                                                  std::exception_ptr& thrown,
-                                                 const std::string& error, const std::string& why) {
-  const std::string reason = "after " + count_of(attempts.count, "attempt") + " (" + why + ")";
+                                                 const std::string& error,
+                                                 const std::string& reason) {
+  const std::string after = "after " + count_of(attempts.count, "attempt") + " (" + reason + ")";
   if (policy_.bad_record == bad_record::stop) {
-    log(log_level::error, "", failed, " failed " + reason + "; the session ends: " + error);
+    log(log_level::error, "", failed, " failed " + after + "; the session ends: " + error);
     return {failure_decision::kind::stop};
   }
   if (policy_.bad_record == bad_record::skip) {
-    log(log_level::error, "", failed, " skipped " + reason + ": " + error);
+    log(log_level::error, "", failed, " skipped " + after + ": " + error);
     if (is_observed_) {
       service_->observe(observer::record_skipped{failed.position(), attempts.count, error});
     }
@@ -200,7 +201,7 @@ failure_decision failure_handling::on_bad_record(const record& failed, failed_at
     thrown = of_park;
     return {failure_decision::kind::lease_gone};
   }
-  log(log_level::warning, "", failed, " parked " + reason + ": " + error);
+  log(log_level::warning, "", failed, " parked " + after + ": " + error);
   if (is_observed_) {
     service_->observe(observer::record_parked{failed.position(), attempts.count, error});
   }
@@ -268,13 +269,13 @@ std::uint64_t failure_handling::random(const record& failed, int failures) const
                    failed.sub_sequence_number() << 32U | static_cast<std::uint64_t>(failures)));
 }
 
-void failure_handling::log(log_level level, const std::string& before, const record& at,
-                           const std::string& after) const {
-  std::string line = before + "record " + to_string(at.position());
-  if (const auto key = at.partition_key()) {
+void failure_handling::log(log_level level, const std::string& beginning, const record& subject,
+                           const std::string& ending) const {
+  std::string line = beginning + "record " + to_string(subject.position());
+  if (const auto key = subject.partition_key()) {
     line.append(" (partition key '").append(*key).append("')");
   }
-  shard_.log(level, line + after, at.position());
+  shard_.log(level, line + ending, subject.position());
 }
 
 }  // namespace kclxx::processing

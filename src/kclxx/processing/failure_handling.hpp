@@ -122,7 +122,7 @@ class failure_handling {
   [[nodiscard]] std::string why_bad(const record& failed, int counted) const;
   failure_decision on_bad_record(const record& failed, failed_attempts& attempts,
                                  std::exception_ptr& thrown, const std::string& error,
-                                 const std::string& why);
+                                 const std::string& reason);
   [[nodiscard]] failure_decision retry(const record& failed, const failed_attempts& attempts,
                                        const std::string& error);
   [[nodiscard]] failure_decision retry_parking(const record& failed, failed_attempts& attempts,
@@ -130,8 +130,8 @@ class failure_handling {
   [[nodiscard]] std::chrono::milliseconds backoff(const record& failed,
                                                   const failed_attempts& attempts) const;
   [[nodiscard]] std::uint64_t random(const record& failed, int failures) const;
-  void log(log_level level, const std::string& before, const record& at,
-           const std::string& after) const;
+  void log(log_level level, const std::string& beginning, const record& subject,
+           const std::string& ending) const;
   bool close();
   void report_open(const record& failed, const std::string& error);
 

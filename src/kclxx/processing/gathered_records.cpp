@@ -60,9 +60,9 @@ struct gathered_records::memory {
     const std::size_t size = records.size() + more;
     if (size > records.capacity()) records.reserve(std::max(size, 2 * records.capacity()));
   }
-  static std::string_view keep(std::string_view text, char* to) {
-    if (!text.empty()) std::memcpy(to, text.data(), text.size());
-    return {to, text.size()};
+  static std::string_view keep(std::string_view text, char* buffer) {
+    if (!text.empty()) std::memcpy(buffer, text.data(), text.size());
+    return {buffer, text.size()};
   }
   static std::optional<std::chrono::milliseconds> arrival_of(const kclxx::record& record) {
     const auto date = record.approximate_arrival_timestamp();

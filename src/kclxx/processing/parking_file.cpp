@@ -24,16 +24,16 @@ namespace {
 
 using std::filesystem::path;
 
-[[noreturn]] void raise(const std::string& action, const path& where) {
+[[noreturn]] void raise(const std::string& action, const path& file) {
   const int error = errno;  // NOLINT(misc-include-cleaner)
-  throw std::system_error(error, std::generic_category(), action + " " + where.string());
+  throw std::system_error(error, std::generic_category(), action + " " + file.string());
 }
 
 /// A file that lines are appended to, locked against other processes.
 class locked_file {
  public:
   /// `operation`: LOCK_EX; with LOCK_NB it can return without the lock.
-  explicit locked_file(const path& where, int operation = LOCK_EX) : path_(where) {
+  explicit locked_file(const path& file, int operation = LOCK_EX) : path_(file) {
     constexpr int flags = O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
     struct stat about {};
     do {

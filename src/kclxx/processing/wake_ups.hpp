@@ -27,7 +27,7 @@ class wake_ups {
     is_open_ = is_open;
     waits_until_.reset();
   }
-  void begin_wait(time_point until) noexcept { waits_until_ = until; }
+  void begin_wait(time_point deadline) noexcept { waits_until_ = deadline; }
   [[nodiscard]] bool is_waiting() const noexcept { return waits_until_.has_value(); }
   /// Precondition: a callback waits.
   void notify(to_do& wake_up) noexcept {
@@ -37,24 +37,24 @@ class wake_ups {
 
   /// The thread has to look then, at the latest. An open callback that does not wait looks before
   /// it waits or ends.
-  void by(time_point when, to_do& wake_up) noexcept {
+  void by(time_point time, to_do& wake_up) noexcept {
     if (is_open_) {
-      if (waits_until_ && when < *waits_until_) notify(wake_up);
-    } else if (!timer_ || when < *timer_) {
-      timer_ = wake_up.timer = when;
+      if (waits_until_ && time < *waits_until_) notify(wake_up);
+    } else if (!timer_ || time < *timer_) {
+      timer_ = wake_up.timer = time;
     }
   }
 
-  /// The timer for `when` was started. Returns the one that is of no use: the one before, or this
+  /// The timer for `time` was started. Returns the one that is of no use: the one before, or this
   /// one, when an earlier time was asked for meanwhile.
-  [[nodiscard]] std::optional<timer_id> timer_started(time_point when, timer_id id) noexcept {
+  [[nodiscard]] std::optional<timer_id> timer_started(time_point time, timer_id id) noexcept {
     std::optional<timer_id> superseded(id);
-    if (timer_ == when) std::swap(superseded, timer_id_);
+    if (timer_ == time) std::swap(superseded, timer_id_);
     return superseded;
   }
-  /// The timer for `when` is over. False when an earlier one has taken its place.
-  [[nodiscard]] bool timer_fired(time_point when) noexcept {
-    if (timer_ != when) return false;
+  /// The timer for `time` is over. False when an earlier one has taken its place.
+  [[nodiscard]] bool timer_fired(time_point time) noexcept {
+    if (timer_ != time) return false;
     timer_.reset();
     timer_id_.reset();
     return true;

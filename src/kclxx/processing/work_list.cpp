@@ -86,11 +86,11 @@ void work_list::retry(const attempt_ticket& ticket, failed_attempts attempts, ti
   queue_.retry_at(number, due);
 }
 
-void work_list::fail(const attempt_ticket& ticket, std::exception_ptr why, time_point now) {
+void work_list::fail(const attempt_ticket& ticket, std::exception_ptr exception, time_point now) {
   auto& attempt = *handlers_.find(ticket);
   attempt.has_ended = true;
   failed_.push_back({ticket,
-                     std::move(why),
+                     std::move(exception),
                      &window().at(attempt.record_number),
                      {},
                      attempt.number,

@@ -72,7 +72,7 @@ class work_list {
   void retry(const attempt_ticket& ticket, failed_attempts attempts, time_point due);
   void remove(const attempt_ticket& ticket) { handlers_.remove(ticket); }
   /// A lane decides on this failure. Precondition: running().
-  void fail(const attempt_ticket& ticket, std::exception_ptr why, time_point now);
+  void fail(const attempt_ticket& ticket, std::exception_ptr exception, time_point now);
   /// The same, of a handler that threw. If its completion was reported as failed before, `thrown`
   /// and that reason are exchanged. False if it was reported as complete.
   bool fail_thrown(const work& thrown_by, std::exception_ptr& thrown, time_point now);

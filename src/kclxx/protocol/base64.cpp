@@ -32,10 +32,10 @@ void store(char* out, std::uint32_t bits) {
   out[2] = static_cast<char>(bits);
 }
 
-base64_result bad_character(const unsigned char* in, std::size_t from, std::size_t to,
+base64_result bad_character(const unsigned char* in, std::size_t begin, std::size_t end,
                             std::size_t groups) {
-  while (from < to && fourth[in[from]] != bad) ++from;
-  return {from, "is not base64", groups};
+  while (begin < end && fourth[in[begin]] != bad) ++begin;
+  return {begin, "is not base64", groups};
 }
 
 }  // namespace

@@ -27,10 +27,10 @@ struct plain_text {
 
 /// Up to the first character that ends a string or cannot be in it unescaped: a quote, a backslash,
 /// a control character. There is one: the zeros after the line.
-plain_text take_plain_text(const char* at) {
+plain_text take_plain_text(const char* begin) {
   word seen = 0;
-  for (;; at += sizeof(word)) {
-    const word text = load(at);
+  for (;; begin += sizeof(word)) {
+    const word text = load(begin);
     // The first one is marked by the high bit of a byte that becomes negative; those after it may
     // be marked wrongly.
     const word marks =
@@ -38,16 +38,16 @@ plain_text take_plain_text(const char* at) {
         ~text & high_bits;
     if (marks != 0) {
       const word before = marks ^ (marks - 1);
-      return {at + first_marked(marks), ((seen | (text & before)) & high_bits) == 0};
+      return {begin + first_marked(marks), ((seen | (text & before)) & high_bits) == 0};
     }
     seen |= text;
   }
 }
 
-const char* end_of_digits(const char* at) {
-  for (;; at += sizeof(word)) {
-    const word others = detail::non_digits(load(at));
-    if (others != 0) return at + first_marked(others);
+const char* end_of_digits(const char* text) {
+  for (;; text += sizeof(word)) {
+    const word others = detail::non_digits(load(text));
+    if (others != 0) return text + first_marked(others);
   }
 }
 
@@ -56,7 +56,8 @@ const char* end_of_digits(const char* at) {
 class reader {
  public:
   /// Of the next record's data so much was searched for its end before.
-  reader(char* at, const char* end, std::size_t scanned) : at_(at), end_(end), scanned_(scanned) {}
+  reader(char* text, const char* end, std::size_t scanned)
+      : at_(text), end_(end), scanned_(scanned) {}
 
   [[nodiscard]] const char* at() const { return at_; }
   [[nodiscard]] std::size_t scanned() const { return scanned_; }
@@ -197,11 +198,11 @@ bool reader::decode(std::optional<std::string_view>& data) {
   return true;
 }
 
-record rebased_record(const record& source, const char* before, const char* now) {
+record rebased_record(const record& source, const char* old_line, const char* new_line) {
   auto [data, partition_key, sequence_number, sub_sequence_number, arrival] = source.as_fields();
-  if (data) data = rebased(*data, before, now);
-  if (partition_key) partition_key = rebased(*partition_key, before, now);
-  sequence_number = rebased(sequence_number, before, now);
+  if (data) data = rebased(*data, old_line, new_line);
+  if (partition_key) partition_key = rebased(*partition_key, old_line, new_line);
+  sequence_number = rebased(sequence_number, old_line, new_line);
   return record({data, partition_key, sequence_number, sub_sequence_number, arrival});
 }
 

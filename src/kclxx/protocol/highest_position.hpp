@@ -11,9 +11,9 @@
 
 namespace kclxx::protocol {
 
-/// A text of a memory block that moved from `before` to `now`.
-inline std::string_view rebased(std::string_view text, const char* before, const char* now) {
-  return {now + (text.data() - before), text.size()};
+/// A text of a memory block that moved from `old_line` to `new_line`.
+inline std::string_view rebased(std::string_view text, const char* old_line, const char* new_line) {
+  return {new_line + (text.data() - old_line), text.size()};
 }
 
 /// The highest position among records. It keeps views of the texts: a position is made once in a
@@ -35,9 +35,9 @@ class highest_position {
     return sequence_position(sequence_number_, sub_sequence_number_);
   }
 
-  /// The texts moved with their memory, from `before` to `now`.
-  void rebase(const char* before, const char* now) noexcept {
-    if (!sequence_number_.empty()) sequence_number_ = rebased(sequence_number_, before, now);
+  /// The texts moved with their memory, from `old_line` to `new_line`.
+  void rebase(const char* old_line, const char* new_line) noexcept {
+    if (!sequence_number_.empty()) sequence_number_ = rebased(sequence_number_, old_line, new_line);
   }
 
  private:

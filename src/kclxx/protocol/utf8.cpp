@@ -18,8 +18,8 @@ struct sequence {
 };
 
 // Table 3-7 of the Unicode standard: only the second byte's range depends on the first.
-sequence next_sequence(std::string_view text, std::size_t at) {
-  const unsigned char first = byte_at(text, at);
+sequence next_sequence(std::string_view text, std::size_t offset) {
+  const unsigned char first = byte_at(text, offset);
   if (first < 0x80) return {1, true};
   std::size_t length = 0;
   unsigned char low = 0x80;
@@ -38,7 +38,7 @@ sequence next_sequence(std::string_view text, std::size_t at) {
     return {1, false};
   }
   for (std::size_t i = 1; i < length; ++i) {
-    const unsigned char byte = byte_at(text, at + i);
+    const unsigned char byte = byte_at(text, offset + i);
     if (byte < low || byte > high) return {i, false};
     low = 0x80;
     high = 0xbf;

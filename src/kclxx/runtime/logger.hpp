@@ -16,8 +16,8 @@ namespace kclxx::runtime {
 void log_now(int descriptor, const log_entry& entry) noexcept;
 
 /// The message about what prevents a session, or ends it.
-inline std::string cannot_serve(const char* why) {
-  return std::string("cannot serve the daemon: ") + why;
+inline std::string cannot_serve(const char* reason) {
+  return std::string("cannot serve the daemon: ") + reason;
 }
 
 /// Before there is a session: to options.log, or to stderr. Errors: std::bad_alloc.

@@ -89,14 +89,14 @@ void shard_dialogue::end_input() noexcept {
   feed([&] { driver_.on_end_of_input(false); });
 }
 
-void shard_dialogue::cannot_continue(const char* why) noexcept {
+void shard_dialogue::cannot_continue(const char* reason) noexcept {
   const std::lock_guard lock(mutex_);
   try {
-    driver_.on_failure(exit_status::resource_failure, cannot_serve(why));
+    driver_.on_failure(exit_status::resource_failure, cannot_serve(reason));
     if (!driver_.has_lost_outputs()) return;
   } catch (...) {
     try {
-      log_now(settings_.log, {log_level::error, shard_id_, cannot_serve(why)});
+      log_now(settings_.log, {log_level::error, shard_id_, cannot_serve(reason)});
     } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for a line
     }
     if (settings_.leave_process) settings_.leave_process(exit_status::resource_failure);
@@ -435,9 +435,9 @@ std::error_code shard_dialogue::write(std::string_view lines) {
   return ec;
 }
 
-void shard_dialogue::arm(session::timer timer, milliseconds after) {
-  if (timer == session::timer::grace) grace_end_ = clock::now() + after;
-  reactor_.arm(static_cast<std::size_t>(timer), after);
+void shard_dialogue::arm(session::timer timer, milliseconds delay) {
+  if (timer == session::timer::grace) grace_end_ = clock::now() + delay;
+  reactor_.arm(static_cast<std::size_t>(timer), delay);
 }
 
 void shard_dialogue::call(session::call call) {
@@ -593,11 +593,11 @@ std::unique_ptr<detail::thread_pool> shard_dialogue::make_thread_pool(std::size_
   return std::make_unique<detail::real_thread_pool>(threads);
 }
 
-void shard_dialogue::user_code_threw(const std::string& whose,
+void shard_dialogue::user_code_threw(const std::string& source,
                                      const std::exception_ptr& thrown) noexcept {
   session::session::failure why{};
   try {
-    why = driver::describe(whose, thrown);
+    why = driver::describe(source, thrown);
   } catch (const std::exception& error) {  // no memory
     return cannot_continue(error.what());
   }
@@ -651,11 +651,11 @@ bool shard_dialogue::drain_lines() {
   return tasks_.lines().finish(reader_patience, latest, last_count);
 }
 
-void shard_dialogue::drain_stuck(const char* why) {
+void shard_dialogue::drain_stuck(const char* reason) {
   session_lock lock(mutex_);
   const std::string shard = shard_id_;
   lock.unlock();
-  if (why != nullptr) tasks_.log({log_level::error, shard, why});
+  if (reason != nullptr) tasks_.log({log_level::error, shard, reason});
   const auto deadline = clock::now() + last_logs;
   finish_observation(deadline);
   if (!tasks_.drain(deadline)) {

@@ -66,9 +66,9 @@ class shard_dialogue final : public detail::shard_service,
     /// The loop of all sessions of the process, in place of a thread with a loop of its own.
     io::event_loop* shared_loop = nullptr;
   };
-  /// On the loop: user code has not returned in time. `why` is for the log, unless it is there
+  /// On the loop: user code has not returned in time. `reason` is for the log, unless it is there
   /// already.
-  using stuck_function = std::function<void(const char* why)>;
+  using stuck_function = std::function<void(const char* reason)>;
 
   /// Errors: std::exception when a descriptor or a thread cannot be had.
   shard_dialogue(configuration settings, stuck_function on_stuck, processor_factory make_processor,
@@ -86,7 +86,7 @@ class shard_dialogue final : public detail::shard_service,
   /// As if the input had ended, though it may be open. Not after run().
   void end_input() noexcept;
   /// The session cannot continue, and ends.
-  void cannot_continue(const char* why) noexcept;
+  void cannot_continue(const char* reason) noexcept;
 
   // A loop of its own.
   void run_loop() { reactor_.run(); }
@@ -99,7 +99,7 @@ class shard_dialogue final : public detail::shard_service,
   /// they are read, until the grace time is over. What is not taken by then is lost.
   bool drain_lines();
   /// Logs why, and waits a moment until what user code has logged is written.
-  void drain_stuck(const char* why);
+  void drain_stuck(const char* reason);
   /// Runs and writes nothing any more.
   void abandon();
   void abandon_lines() { tasks_.lines().abandon(); }
@@ -195,7 +195,7 @@ class shard_dialogue final : public detail::shard_service,
 
   // Under the lock. driver::host:
   std::error_code write(std::string_view lines) override;
-  void arm(session::timer timer, std::chrono::milliseconds after) override;
+  void arm(session::timer timer, std::chrono::milliseconds delay) override;
   void call(session::call call) override;
   void end_timers() override;
   void wake(session::waiter_id waiter, std::error_code result) override;
@@ -219,7 +219,7 @@ class shard_dialogue final : public detail::shard_service,
   [[nodiscard]] bool has_odd_jobs() const noexcept;
   [[nodiscard]] odd_jobs take_odd_jobs();
 
-  void user_code_threw(const std::string& whose, const std::exception_ptr& thrown) noexcept;
+  void user_code_threw(const std::string& source, const std::exception_ptr& thrown) noexcept;
 
   configuration settings_;
   const stuck_function on_stuck_;

@@ -29,7 +29,7 @@ shard_runtime::shard_runtime(const configuration& settings, processor_factory ma
     : settings_(settings),
       on_stuck_(std::move(on_stuck)),
       dialogue_(std::make_shared<shard_dialogue>(
-          settings, [this](const char* why) { leave_stuck(why); }, std::move(make_processor),
+          settings, [this](const char* reason) { leave_stuck(reason); }, std::move(make_processor),
           options)) {}
 
 exit_status shard_runtime::serve() {
@@ -115,24 +115,24 @@ void shard_runtime::run_loop() {
 
 /// User code cannot be ended. What it has logged is waited for, but not on the loop of all
 /// sessions.
-void shard_runtime::leave_stuck(const char* why) {
+void shard_runtime::leave_stuck(const char* reason) {
   {
     const std::lock_guard lock(mutex_);
     if (life_ != life::serving) return;
     life_ = life::leaving_stuck;
   }
-  if (settings_.shared_loop == nullptr) return finish_stuck(why);
+  if (settings_.shared_loop == nullptr) return finish_stuck(reason);
   try {
     const io::signal_block block;
-    std::thread([self = shared_from_this(), why] { self->finish_stuck(why); }).detach();
+    std::thread([self = shared_from_this(), reason] { self->finish_stuck(reason); }).detach();
   } catch (const std::exception&) {  // no thread can be had
-    finish_stuck(why);
+    finish_stuck(reason);
   }
 }
 
-void shard_runtime::finish_stuck(const char* why) {
+void shard_runtime::finish_stuck(const char* reason) {
   try {
-    dialogue_->drain_stuck(why);
+    dialogue_->drain_stuck(reason);
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no memory for a line
   }
   if (settings_.leave_process) settings_.leave_process(exit_status::callback_stuck);

@@ -47,8 +47,8 @@ class shard_runtime final : public std::enable_shared_from_this<shard_runtime> {
   void run_callbacks();
   void run_loop();
   void end_loop(std::thread& thread);
-  void leave_stuck(const char* why);
-  void finish_stuck(const char* why);
+  void leave_stuck(const char* reason);
+  void finish_stuck(const char* reason);
 
   std::mutex mutex_;
   // Guarded by it.

@@ -128,9 +128,9 @@ void checkpoints::notify_handlers(const sequence_position& up_to, std::error_cod
   }
 }
 
-void checkpoints::fail_waiters(std::error_code why, outputs& out) {
-  notify_handlers(shard_end(), why, out);
-  notify_calls_if([](const waiting_call&) { return true; }, why, out);
+void checkpoints::fail_waiters(std::error_code error, outputs& out) {
+  notify_handlers(shard_end(), error, out);
+  notify_calls_if([](const waiting_call&) { return true; }, error, out);
 }
 
 bool checkpoints::is_paced(time_point now) const {
@@ -246,14 +246,14 @@ checkpoints::outcome checkpoints::answered(const std::optional<std::string>& err
   return outcome::refused;
 }
 
-void checkpoints::not_answered(errc why, outputs& out) {
+void checkpoints::not_answered(errc reason, outputs& out) {
   if (!unanswered_) return;
   const sequence_position position = *std::exchange(unanswered_, std::nullopt);
   end_backoff();
   out.push_back(log_line{log_level::warning,
                          "the daemon did not answer the checkpoint at " + describe(position),
                          position});
-  notify_calls_if([&](const waiting_call& call) { return call.target <= position; }, why, out);
+  notify_calls_if([&](const waiting_call& call) { return call.target <= position; }, reason, out);
 }
 
 void checkpoints::end_backoff() {
@@ -261,17 +261,17 @@ void checkpoints::end_backoff() {
   not_before_ = time_point::min();
 }
 
-void checkpoints::report_unpersisted(log_level level, const char* when, outputs& out) const {
+void checkpoints::report_unpersisted(log_level level, const char* occasion, outputs& out) const {
   if (!has_lease() || !(complete_ > persisted_)) return;
   out.push_back(log_line{level,
-                         std::string(when) + "records up to " + to_string(*complete_) +
+                         std::string(occasion) + "records up to " + to_string(*complete_) +
                              " are complete but not checkpointed: they will be delivered again",
                          complete_});
 }
 
-void checkpoints::lose_lease(std::error_code why, outputs& out) {
+void checkpoints::lose_lease(std::error_code error, outputs& out) {
   lease_ = lease_state::lost;
-  fail_waiters(why, out);
+  fail_waiters(error, out);
 }
 
 void checkpoints::give_up(outputs& out) {

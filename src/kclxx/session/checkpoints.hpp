@@ -69,7 +69,7 @@ class checkpoints {
   /// The deadline of the waiting call has passed; its position stays pending. False when it was
   /// completed already.
   bool abandon(waiter_id id);
-  void fail_waiters(std::error_code why, outputs& out);
+  void fail_waiters(std::error_code error, outputs& out);
 
   /// Sends the highest position that is wanted and not persisted. False when there is none now.
   bool send(time_point now, send_scope scope, outputs& out);
@@ -88,11 +88,11 @@ class checkpoints {
   outcome answered(const std::optional<std::string>& error, time_point now,
                    const std::optional<time_point>& last_retry, outputs& out);
   /// The daemon continued without an answer to it, or is gone.
-  void not_answered(errc why, outputs& out);
+  void not_answered(errc reason, outputs& out);
   /// Nothing is tried again but what somebody asks for from now on.
   void drop_pending() noexcept { pending_.reset(); }
   /// The lease is gone: nothing can be persisted any more. What was sent is still answered.
-  void lose_lease(std::error_code why, outputs& out);
+  void lose_lease(std::error_code error, outputs& out);
   void give_up(outputs& out);
 
   /// After a retryable error: when the next attempt is due.
@@ -100,7 +100,7 @@ class checkpoints {
   [[nodiscard]] lease_state lease() const noexcept { return lease_; }
   [[nodiscard]] bool is_shard_finished() const;
   /// If complete records are not persisted, logs up to which position.
-  void report_unpersisted(log_level level, const char* when, outputs& out) const;
+  void report_unpersisted(log_level level, const char* occasion, outputs& out) const;
   [[nodiscard]] bool has_pending() const { return has_lease() && pending_ > persisted_; }
   /// Whether all that was delivered is complete.
   [[nodiscard]] bool is_all_complete() const { return delivered_ <= complete_or_persisted(); }

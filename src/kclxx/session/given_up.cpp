@@ -11,13 +11,13 @@ bool given_up::report_unprocessed(const sequence_position& largest, lease_state 
     out.push_back(log_line{log_level::error,
                            "records still arrive, so this worker has the lease: leaving, for a new "
                            "processor to take the shard over; " +
-                               why_});
+                               reason_});
     return false;
   }
   if (now - last_report_ < std::chrono::minutes(1)) return true;
   last_report_ = now;
   out.push_back(log_line{log_level::warning, "records up to " + to_string(largest) +
-                                                 " are answered, but not processed: " + why_});
+                                                 " are answered, but not processed: " + reason_});
   return true;
 }
 
@@ -25,7 +25,7 @@ void given_up::report_unfinished_end(outputs& out) const {
   out.push_back(log_line{log_level::error,
                          "the end of the shard is not checkpointed, and the daemon has not "
                          "reported that the lease is lost: leaving; " +
-                             why_});
+                             reason_});
 }
 
 }  // namespace kclxx::session

@@ -19,8 +19,8 @@ inline constexpr std::chrono::minutes give_up_patience{5};
 /// daemon sends is answered without a call, except for leaseLost.
 class given_up {
  public:
-  given_up(std::string why, time_point now)
-      : why_(std::move(why)), since_(now), last_report_(now) {}
+  given_up(std::string reason, time_point now)
+      : reason_(std::move(reason)), since_(now), last_report_(now) {}
 
   /// Its construction, or initialize, threw.
   void lose_processor() noexcept { has_processor_ = false; }
@@ -34,7 +34,7 @@ class given_up {
   void report_unfinished_end(outputs& out) const;
 
  private:
-  std::string why_;
+  std::string reason_;
   bool has_processor_ = true;
   time_point since_;
   time_point last_report_;

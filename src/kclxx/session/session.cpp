@@ -384,15 +384,15 @@ void session::persist_rest_or_leave(time_point now, outputs& out) {
 
 // The end of the session.
 
-void session::on_failure(exit_status status, const std::string& why, outputs& out) {
+void session::on_failure(exit_status status, const std::string& reason, outputs& out) {
   if (phase_ == phase::left) return;
-  out.push_back(log_line{log_level::error, why});
+  out.push_back(log_line{log_level::error, reason});
   abort(status, out);
 }
 
-void session::on_output_broken(const std::string& why, outputs& out) {
+void session::on_output_broken(const std::string& reason, outputs& out) {
   if (has_ended()) return;
-  on_failure(exit_status::daemon_gone, "cannot write to the daemon: " + why, out);
+  on_failure(exit_status::daemon_gone, "cannot write to the daemon: " + reason, out);
 }
 
 void session::abort(exit_status status, outputs& out) {

@@ -53,7 +53,7 @@ class session {
   void on_no_answer(time_point now, outputs& out);
   /// `unfinished_line`: it broke off in the middle of a line.
   void on_end_of_input(bool unfinished_line, outputs& out);
-  void on_output_broken(const std::string& why, outputs& out);
+  void on_output_broken(const std::string& reason, outputs& out);
 
   void on_callback_returned(time_point now, outputs& out);
   /// How user code ended by an exception.
@@ -67,7 +67,7 @@ class session {
   /// counts: any other may come from a wait that the stop has ended.
   [[nodiscard]] bool is_fatal(const failure& thrown) const noexcept;
   /// The process cannot continue, for instance for want of memory.
-  void on_failure(exit_status status, const std::string& why, outputs& out);
+  void on_failure(exit_status status, const std::string& reason, outputs& out);
   /// No output follows any more, not even for those who wait.
   void end_at_once() noexcept { phase_ = phase::left; }
   void on_timer(timer timer, time_point now, outputs& out);

@@ -182,52 +182,53 @@ class resident {
     return true;
   }
 
-  void add(connection_ptr&& at) {
+  void add(connection_ptr&& client) {
     try {
-      connections_.insert(at);
+      connections_.insert(client);
     } catch (const std::exception& error) {
-      return refuse(at, error.what());
+      return refuse(client, error.what());
     }
-    wait(at);
+    wait(client);
   }
 
   /// Without memory for it, the launcher's end would not be noticed.
-  void wait(const connection_ptr& at) noexcept {
+  void wait(const connection_ptr& client) noexcept {
     try {
-      at->watch.async_wait(stream_descriptor::wait_read, [this, at](auto) { hear(at); });
+      client->watch.async_wait(stream_descriptor::wait_read,
+                               [this, client](auto) { hear(client); });
     } catch (const std::exception& error) {
-      if (at->session) return end_input(*at);
-      refuse(at, error.what());
+      if (client->session) return end_input(*client);
+      refuse(client, error.what());
     }
   }
 
-  void hear(const connection_ptr& at) {
-    if (at->is_dropped) return;
-    if (!io::has_input(at->socket.get())) return wait(at);
-    if (!at->session) return receive(at);
+  void hear(const connection_ptr& client) {
+    if (client->is_dropped) return;
+    if (!io::has_input(client->socket.get())) return wait(client);
+    if (!client->session) return receive(client);
     // A launcher sends nothing more: it is gone, and with it who reads its stderr.
-    output_.remove(at->shard->error.get());
-    end_input(*at);
+    output_.remove(client->shard->error.get());
+    end_input(*client);
   }
 
-  void receive(const connection_ptr& at) {
+  void receive(const connection_ptr& client) {
     try {
-      auto message = received(*at);
+      auto message = received(*client);
       std::visit(overloaded{
-                     [&](handed_shard& shard) { start(at, std::move(shard)); },
-                     [&](const refusal& why) { refuse(at, why.reason); },
-                     [&](const nothing&) { drop(at); },
+                     [&](handed_shard& shard) { start(client, std::move(shard)); },
+                     [&](const refusal& refused) { refuse(client, refused.reason); },
+                     [&](const nothing&) { drop(client); },
                  },
                  message);
     } catch (const std::exception& error) {
-      refuse(at, error.what());
+      refuse(client, error.what());
     }
   }
 
   /// No copy of the process has a shard's descriptors.
-  std::variant<handed_shard, refusal, nothing> received(const connection& at) const {
+  std::variant<handed_shard, refusal, nothing> received(const connection& client) const {
     io::fork_block block;
-    auto message = receive_shard(at.socket.get(), start_.daemon);
+    auto message = receive_shard(client.socket.get(), start_.daemon);
     if (const auto* shard = std::get_if<handed_shard>(&message)) {
       block.keep_private({shard->input.get(), shard->output.get(), shard->error.get()});
     }
@@ -235,45 +236,46 @@ class resident {
   }
 
   /// Errors: std::exception; then nothing of the shard is open.
-  void start(const connection_ptr& at, handed_shard&& shard) {
+  void start(const connection_ptr& client, handed_shard&& shard) {
     try {
-      at->shard.emplace(std::move(shard));
-      output_.add(at->shard->error.get());
-      at->session = make_session_(*at->shard, loop_, [this, at = at.get()] { on_stuck(*at); });
-      start_thread(at);
+      client->shard.emplace(std::move(shard));
+      output_.add(client->shard->error.get());
+      client->session =
+          make_session_(*client->shard, loop_, [this, at = client.get()] { on_stuck(*at); });
+      start_thread(client);
     } catch (const std::exception&) {
-      if (at->session) at->session->leave_loop();
-      close_shard(*at);
+      if (client->session) client->session->leave_loop();
+      close_shard(*client);
       throw;
     }
-    wait(at);
+    wait(client);
   }
 
   /// Not joined: the destructors of thread_local objects are user code.
-  void start_thread(const connection_ptr& at) {
+  void start_thread(const connection_ptr& client) {
     std::erase_if(thread_ends_, [](const std::future<void>& one) {
       return one.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
     });
     thread_ends_.reserve(thread_ends_.size() + connections_.size());
     std::promise<void> end;
-    at->thread_end = end.get_future();
-    std::thread([this, at = at, end = std::move(end)]() mutable {
+    client->thread_end = end.get_future();
+    std::thread([this, at = client, end = std::move(end)]() mutable {
       end.set_value_at_thread_exit();
       serve(std::move(at));
     }).detach();
   }
 
   /// On the session's thread.
-  void serve(connection_ptr at) {
+  void serve(connection_ptr client) {
     // The launcher keeps its descriptors until it knows that they are not needed any more.
     exit_status status = exit_status::daemon_gone;
-    if (send_accepted(at->socket.get())) status = at->session->serve();
-    if (at->has_ended.exchange(true)) return;  // it was stuck
-    for (const int fd : {at->socket.get(), daemon_.native_handle()}) {
+    if (send_accepted(client->socket.get())) status = client->session->serve();
+    if (client->has_ended.exchange(true)) return;  // it was stuck
+    for (const int fd : {client->socket.get(), daemon_.native_handle()}) {
       if (::fcntl(fd, F_GETFD) == -1) leave_without_descriptors();
     }
-    connection& served = *at;
-    at.reset();  // connections_ has it, and it is destroyed on the loop
+    connection& served = *client;
+    client.reset();  // connections_ has it, and it is destroyed on the loop
     post([this, &served, status] {
       thread_ends_.push_back(std::move(served.thread_end));
       end(served.shared_from_this(), status);
@@ -311,11 +313,11 @@ class resident {
   }
 
   /// The launcher hears of it when nothing of the shard is open any more.
-  void end(const connection_ptr& at, exit_status status) {
-    at->session->leave_loop();
-    close_shard(*at);
-    send_ended(at->socket.get(), static_cast<int>(status));
-    drop(at);
+  void end(const connection_ptr& client, exit_status status) {
+    client->session->leave_loop();
+    close_shard(*client);
+    send_ended(client->socket.get(), static_cast<int>(status));
+    drop(client);
   }
 
   /// Without memory for it, its input still ends when the daemon closes it.
@@ -335,17 +337,17 @@ class resident {
     for (io::descriptor* fd : descriptors_of(closed)) io::close_private(fd->release());
   }
 
-  void refuse(const connection_ptr& at, std::string_view reason) {
-    send_refused(at->socket.get(), reason);
-    drop(at);
+  void refuse(const connection_ptr& client, std::string_view reason) {
+    send_refused(client->socket.get(), reason);
+    drop(client);
   }
 
-  void drop(const connection_ptr& at) {
-    if (at.get() == first_) output_.no_shard_comes();
-    at->is_dropped = true;
-    at->watch.release();
-    at->socket.close();
-    connections_.erase(at);
+  void drop(const connection_ptr& client) {
+    if (client.get() == first_) output_.no_shard_comes();
+    client->is_dropped = true;
+    client->watch.release();
+    client->socket.close();
+    connections_.erase(client);
     if (is_daemon_gone_ && connections_.empty()) loop_.context.stop();
   }
 

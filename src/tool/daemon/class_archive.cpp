@@ -112,7 +112,7 @@ bool is_for(const fs::path& folder, const java_release& release, const fs::path&
 }
 
 /// Nothing listens at port 1, and no account is asked.
-std::string training_properties(kcl_version which) {
+std::string training_properties(kcl_version kcl) {
   std::string text =
       "executableName = true\n"
       "applicationName = kclxx-class-archive\n"
@@ -122,10 +122,10 @@ std::string training_properties(kcl_version which) {
       "dynamoDBEndpoint = https://127.0.0.1:1\n"
       "initialPositionInStream = TRIM_HORIZON\n"
       "metricsLevel = NONE\n";
-  text += which == kcl_version::kcl3
+  text += kcl == kcl_version::kcl3
               ? "AwsCredentialsProvider = DefaultCredentialsProvider\n"
               : "AWSCredentialsProvider = DefaultAWSCredentialsProviderChain\n";
-  if (which != kcl_version::kcl1) text += "retrievalMode = POLLING\n";
+  if (kcl != kcl_version::kcl1) text += "retrievalMode = POLLING\n";
   return text;
 }
 
@@ -144,14 +144,13 @@ std::vector<std::string> training_environment() {
 }
 
 /// The daemon with those options, until its first exception: it would try again for minutes.
-void train(const std::string& java, const fs::path& folder, const fs::path& jars,
-           kcl_version which) {
+void train(const std::string& java, const fs::path& folder, const fs::path& jars, kcl_version kcl) {
   const fs::path settings = folder / "properties";
   const fs::path logging = folder / "logging";
-  write_file(settings, training_properties(which));
-  write_file(logging, logging_of(which));
+  write_file(settings, training_properties(kcl));
+  write_file(logging, logging_of(kcl));
   launch_settings training;
-  training.which = which;
+  training.which = kcl;
   training.java = java;
   training.jars = jars.string();
   training.properties_file = settings.string();
@@ -201,7 +200,7 @@ class_archive find_class_archive(const std::string& java, const fs::path& jars) 
   return {archive_in(place).string(), {}};
 }
 
-void make_class_archive(const std::string& java, const fs::path& jars, kcl_version which) {
+void make_class_archive(const std::string& java, const fs::path& jars, kcl_version kcl) {
   const java_release release = release_of(java);
   if (release.major < first_java) return;
   const fs::path place = place_of_archive(jars);
@@ -210,7 +209,7 @@ void make_class_archive(const std::string& java, const fs::path& jars, kcl_versi
     expect_archive_or_nothing(place);
     std::cerr << "Java archives the daemon's classes, for a faster start; this takes some seconds."
               << std::endl;
-    train(java, folder, jars, which);
+    train(java, folder, jars, kcl);
     expect_usable(java, archive_in(folder), jars);
     write_file(note_in(folder), note_for(release, jars, archive_in(folder)));
     std::error_code ignored;

@@ -22,6 +22,6 @@ class_archive find_class_archive(const std::string& java, const std::filesystem:
 /// fails. Does nothing where find_class_archive finds one, or where this Java makes none.
 /// Blocking: some seconds. Errors: command_error.
 void make_class_archive(const std::string& java, const std::filesystem::path& jars,
-                        kcl_version which);
+                        kcl_version kcl);
 
 }  // namespace kclxx::tool

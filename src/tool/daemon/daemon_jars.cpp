@@ -98,9 +98,7 @@ fs::path named_folder(const std::string& name) {
   return (fs::absolute(name) / "").lexically_normal().parent_path();
 }
 
-bool has_jars(const fs::path& folder, kcl_version which) {
-  return has_jar(folder, main_jar(which));
-}
+bool has_jars(const fs::path& folder, kcl_version kcl) { return has_jar(folder, main_jar(kcl)); }
 
 fs::path fetch_jars(const jar_request& request) {
   const kcl_choice& kcl = request.kcl;

@@ -15,7 +15,7 @@ std::filesystem::path place_of_jars(const std::filesystem::path& cache, const kc
 std::filesystem::path named_folder(const std::string& name);
 
 /// The folder has the daemon's own jar. It is there completely or not at all: see fetch_jars.
-bool has_jars(const std::filesystem::path& folder, kcl_version which);
+bool has_jars(const std::filesystem::path& folder, kcl_version kcl);
 
 struct jar_request {
   kcl_choice kcl;

@@ -20,24 +20,25 @@ bool is_number_above_0(const property* one) {
 
 /// A diagnostic at a key that is there with a useless value, or at no line when it is not.
 diagnostic at_key_or_nowhere(const property* place, severity level, const std::string& key,
-                             const std::string& what, std::string why, std::string fix) {
+                             const std::string& problem, std::string reason, std::string fix) {
   if (place != nullptr) {
-    return diagnostic_at(*place, level, place->key + " " + what, std::move(why), std::move(fix));
+    return diagnostic_at(*place, level, place->key + " " + problem, std::move(reason),
+                         std::move(fix));
   }
-  return {level, 0, "", key + " is not set", std::move(why), std::move(fix)};
+  return {level, 0, "", key + " is not set", std::move(reason), std::move(fix)};
 }
 
-void require(const properties& all, kcl_version which, const std::string& key,
-             const std::string& fix, std::vector<diagnostic>& problems) {
-  const property* const one = effective(all, key, which);
+void require(const properties& all, kcl_version kcl, const std::string& key, const std::string& fix,
+             std::vector<diagnostic>& problems) {
+  const property* const one = effective(all, key, kcl);
   if (!is_blank(one)) return;
   problems.push_back(at_key_or_nowhere(one, severity::error, key, "is empty",
                                        "The daemon does not start without it.", fix));
 }
 
-void check_table_name(const properties& all, kcl_version which, std::vector<diagnostic>& problems) {
-  const property* const table = effective(all, "tableName", which);
-  const property* const name = is_blank(table) ? effective(all, "applicationName", which) : table;
+void check_table_name(const properties& all, kcl_version kcl, std::vector<diagnostic>& problems) {
+  const property* const table = effective(all, "tableName", kcl);
+  const property* const name = is_blank(table) ? effective(all, "applicationName", kcl) : table;
   if (is_blank(name)) return;
   static const std::regex allowed("[A-Za-z0-9_.-]{3,255}");
   if (std::regex_match(name->value, allowed)) return;
@@ -46,31 +47,31 @@ void check_table_name(const properties& all, kcl_version which, std::vector<diag
                                    "Write 3 to 255 of A-Z a-z 0-9 _ . -"));
 }
 
-void check_stream(const properties& all, kcl_version which, std::vector<diagnostic>& problems) {
-  const property* const arn = effective(all, "streamArn", which);
-  if (which == kcl_version::kcl1 || is_blank(arn)) {
-    require(all, which, "streamName", "Name the stream to read.", problems);
+void check_stream(const properties& all, kcl_version kcl, std::vector<diagnostic>& problems) {
+  const property* const arn = effective(all, "streamArn", kcl);
+  if (kcl == kcl_version::kcl1 || is_blank(arn)) {
+    require(all, kcl, "streamName", "Name the stream to read.", problems);
     return;
   }
-  const property* const region = effective(all, "regionName", which);
+  const property* const region = effective(all, "regionName", kcl);
   if (!is_blank(region) &&
       arn->value.find(":kinesis:" + region->value + ":") == std::string::npos) {
     problems.push_back(
         diagnostic_at(*region, severity::warning, "regionName is not the region of streamArn",
                       "The stream is looked for in this region.", "Correct one of them."));
   }
-  const property* const name = effective(all, "streamName", which);
+  const property* const name = effective(all, "streamName", kcl);
   if (is_blank(name) || arn->value.ends_with("/" + name->value)) return;
   problems.push_back(
       diagnostic_at(*name, severity::warning, "streamName is not the stream of streamArn",
                     "The ARN takes precedence; this name is ignored.", "Remove one of them."));
 }
 
-void check_start(const properties& all, kcl_version which, std::vector<diagnostic>& problems) {
-  const char* const timestamp = which == kcl_version::kcl1 ? "timestampAtInitialPositionInStream"
-                                                           : "initialPositionInStreamExtended";
-  if (effective(all, "initialPositionInStream", which) != nullptr ||
-      effective(all, timestamp, which) != nullptr) {
+void check_start(const properties& all, kcl_version kcl, std::vector<diagnostic>& problems) {
+  const char* const timestamp = kcl == kcl_version::kcl1 ? "timestampAtInitialPositionInStream"
+                                                         : "initialPositionInStreamExtended";
+  if (effective(all, "initialPositionInStream", kcl) != nullptr ||
+      effective(all, timestamp, kcl) != nullptr) {
     return;
   }
   problems.push_back(
@@ -81,10 +82,10 @@ void check_start(const properties& all, kcl_version which, std::vector<diagnosti
 }
 
 /// The steps from KCL 2 to 3, of which a core before 3.5 has one less.
-void check_migration(const properties& all, kcl_version which, const std::string& core,
+void check_migration(const properties& all, kcl_version kcl, const std::string& core,
                      std::vector<diagnostic>& problems) {
-  const property* const step = effective(all, "clientVersionConfig", which);
-  if (which != kcl_version::kcl3 || step == nullptr) return;
+  const property* const step = effective(all, "clientVersionConfig", kcl);
+  if (kcl != kcl_version::kcl3 || step == nullptr) return;
   const std::string value = lower(step->value);
   const bool has_first_step =
       core.empty() || compare_versions(core, "3.5.0") != std::strong_ordering::less;
@@ -101,9 +102,9 @@ void check_migration(const properties& all, kcl_version which, const std::string
   }
 }
 
-void check_region(const properties& all, kcl_version which, std::vector<diagnostic>& problems) {
-  if (which == kcl_version::kcl1) return;  // another SDK, which looks for it in another way
-  const property* const region = effective(all, "regionName", which);
+void check_region(const properties& all, kcl_version kcl, std::vector<diagnostic>& problems) {
+  if (kcl == kcl_version::kcl1) return;  // another SDK, which looks for it in another way
+  const property* const region = effective(all, "regionName", kcl);
   if (!is_blank(region)) return;
   problems.push_back(
       at_key_or_nowhere(region, severity::warning, "regionName", "is empty",
@@ -112,10 +113,10 @@ void check_region(const properties& all, kcl_version which, std::vector<diagnost
                         "regionName = the region of the stream."));
 }
 
-void check_fan_out(const properties& all, kcl_version which, std::vector<diagnostic>& problems) {
-  const property* const mode = effective(all, "retrievalMode", which);
+void check_fan_out(const properties& all, kcl_version kcl, std::vector<diagnostic>& problems) {
+  const property* const mode = effective(all, "retrievalMode", kcl);
   if (mode != nullptr && lower(mode->value) != "default") return;
-  if (!limits_of(all, which).uses_fan_out) return;
+  if (!limits_of(all, kcl).uses_fan_out) return;
   problems.push_back(at_key_or_nowhere(
       mode, severity::warning, "retrievalMode", "is DEFAULT",
       "The daemon uses enhanced fan-out: it registers a consumer with the stream, which is billed "
@@ -124,10 +125,10 @@ void check_fan_out(const properties& all, kcl_version which, std::vector<diagnos
 }
 
 /// Keys of the other way to read.
-void check_retrieval_keys(const properties& all, kcl_version which,
+void check_retrieval_keys(const properties& all, kcl_version kcl,
                           std::vector<diagnostic>& problems) {
-  const property* const mode = effective(all, "retrievalMode", which);
-  if (which == kcl_version::kcl1 || mode == nullptr) return;
+  const property* const mode = effective(all, "retrievalMode", kcl);
+  if (kcl == kcl_version::kcl1 || mode == nullptr) return;
   const std::string word = lower(mode->value);
   for (const property& one : all) {
     const bool is_of_fan_out = one.key.starts_with("fanoutConfig.");
@@ -140,9 +141,9 @@ void check_retrieval_keys(const properties& all, kcl_version which,
   }
 }
 
-void check_shutdown(const properties& all, kcl_version which, std::vector<diagnostic>& problems) {
-  if (which == kcl_version::kcl1) return;  // its default is 5000, and 0 leaves it
-  const property* const grace = effective(all, "shutdownGraceMillis", which);
+void check_shutdown(const properties& all, kcl_version kcl, std::vector<diagnostic>& problems) {
+  if (kcl == kcl_version::kcl1) return;  // its default is 5000, and 0 leaves it
+  const property* const grace = effective(all, "shutdownGraceMillis", kcl);
   if (grace != nullptr && whole_number(trimmed(grace->value)).value_or(1) != 0) return;
   problems.push_back(at_key_or_nowhere(
       grace, severity::warning, "shutdownGraceMillis", "is 0",
@@ -151,10 +152,9 @@ void check_shutdown(const properties& all, kcl_version which, std::vector<diagno
       "shutdownGraceMillis = 25000, and less than your supervisor waits before SIGKILL."));
 }
 
-void check_stuck_child(const properties& all, kcl_version which,
-                       std::vector<diagnostic>& problems) {
-  if (effective(all, "timeoutInSeconds", which) != nullptr ||
-      is_number_above_0(effective(all, "logWarningForTaskAfterMillis", which))) {
+void check_stuck_child(const properties& all, kcl_version kcl, std::vector<diagnostic>& problems) {
+  if (effective(all, "timeoutInSeconds", kcl) != nullptr ||
+      is_number_above_0(effective(all, "logWarningForTaskAfterMillis", kcl))) {
     return;
   }
   problems.push_back({severity::warning, 0, "",
@@ -166,30 +166,31 @@ void check_stuck_child(const properties& all, kcl_version which,
 
 }  // namespace
 
-void check_required(const properties& all, kcl_version which, std::vector<diagnostic>& problems) {
-  require(all, which, "executableName", "Name the program to start for each shard.", problems);
-  require(all, which, "applicationName", "Name the application; it is also the lease table's name.",
+void check_required(const properties& all, kcl_version kcl, std::vector<diagnostic>& problems) {
+  require(all, kcl, "executableName", "Name the program to start for each shard.", problems);
+  require(all, kcl, "applicationName", "Name the application; it is also the lease table's name.",
           problems);
-  if (which == kcl_version::kcl3) {
-    require(all, which, "AwsCredentialsProvider",
+  if (kcl == kcl_version::kcl3) {
+    require(all, kcl, "AwsCredentialsProvider",
             "AwsCredentialsProvider = DefaultCredentialsProvider", problems);
   } else {
-    require(all, which, "AWSCredentialsProvider",
+    require(all, kcl, "AWSCredentialsProvider",
             "AWSCredentialsProvider = DefaultAWSCredentialsProviderChain", problems);
   }
-  check_stream(all, which, problems);
-  check_table_name(all, which, problems);
+  check_stream(all, kcl, problems);
+  check_table_name(all, kcl, problems);
 }
 
-void check_patience(const properties& all, kcl_version which, std::chrono::milliseconds patience,
+void check_patience(const properties& all, kcl_version kcl, std::chrono::milliseconds patience,
                     std::vector<diagnostic>& problems) {
-  const daemon_limits limits = limits_of(all, which);
+  const daemon_limits limits = limits_of(all, kcl);
   const std::string waits = "the patience of " + std::to_string(patience.count()) + " ms";
   const std::string fix = "lower max_attempts or the backoff of the program's failure_policy.";
-  const auto warn = [&](const char* key, const std::string& what, std::string why,
+  const auto warn = [&](const char* key, const std::string& problem, std::string reason,
                         std::string remedy) {
-    const property* const place = effective(all, key, which);
-    const diagnostic found{severity::warning, 0, "", key + what, std::move(why), std::move(remedy)};
+    const property* const place = effective(all, key, kcl);
+    const diagnostic found{severity::warning, 0, "", key + problem, std::move(reason),
+                           std::move(remedy)};
     problems.push_back(place == nullptr
                            ? found
                            : diagnostic_at(*place, found.level, found.what, found.why, found.fix));
@@ -214,21 +215,21 @@ void check_patience(const properties& all, kcl_version which, std::chrono::milli
   }
 }
 
-void check_defaults(const properties& all, kcl_version which, const machine& where,
+void check_defaults(const properties& all, kcl_version kcl, const machine& system,
                     std::vector<diagnostic>& problems) {
-  check_start(all, which, problems);
-  if (!where.has_region) check_region(all, which, problems);
-  check_migration(all, which, where.core, problems);
-  check_fan_out(all, which, problems);
-  check_retrieval_keys(all, which, problems);
-  check_shutdown(all, which, problems);
-  check_stuck_child(all, which, problems);
+  check_start(all, kcl, problems);
+  if (!system.has_region) check_region(all, kcl, problems);
+  check_migration(all, kcl, system.core, problems);
+  check_fan_out(all, kcl, problems);
+  check_retrieval_keys(all, kcl, problems);
+  check_shutdown(all, kcl, problems);
+  check_stuck_child(all, kcl, problems);
 }
 
 void check_kcl(const kcl_choice& kcl, std::vector<diagnostic>& problems) {
-  const auto add = [&](std::string what, std::string why, std::string fix) {
+  const auto add = [&](std::string problem, std::string reason, std::string fix) {
     problems.push_back({severity::warning, 0, "KCL " + std::string(kcl.core_version()),
-                        std::move(what), std::move(why), std::move(fix)});
+                        std::move(problem), std::move(reason), std::move(fix)});
   };
   if (kcl.which == kcl_version::kcl1) {
     add("its support has ended, on 30 January 2026",

@@ -9,27 +9,27 @@
 
 namespace kclxx::tool {
 
-diagnostic diagnostic_at(const property& place, severity level, std::string what, std::string why,
-                         std::string fix) {
-  return {level, place.line, place.origin, std::move(what), std::move(why), std::move(fix)};
+diagnostic diagnostic_at(const property& place, severity level, std::string problem,
+                         std::string reason, std::string fix) {
+  return {level, place.line, place.origin, std::move(problem), std::move(reason), std::move(fix)};
 }
 
-const property* effective(const properties& all, std::string_view key, kcl_version which) {
+const property* effective(const properties& all, std::string_view key, kcl_version kcl) {
   const auto found = std::find_if(all.rbegin(), all.rend(), [&](const property& one) {
-    return canonical_key(one.key, which) == key;
+    return canonical_key(one.key, kcl) == key;
   });
   return found == all.rend() ? nullptr : &*found;
 }
 
-std::vector<diagnostic> check(const properties& all, kcl_version which, const machine& where) {
+std::vector<diagnostic> check(const properties& all, kcl_version kcl, const machine& system) {
   std::vector<diagnostic> found;
-  check_keys(all, which, found);
-  check_duplicates(all, which, found);
-  check_values(all, which, found);
-  check_executable(all, where.look, found);
-  check_required(all, which, found);
-  check_defaults(all, which, where, found);
-  check_patience(all, which, where.patience, found);
+  check_keys(all, kcl, found);
+  check_duplicates(all, kcl, found);
+  check_values(all, kcl, found);
+  check_executable(all, system.look, found);
+  check_required(all, kcl, found);
+  check_defaults(all, kcl, system, found);
+  check_patience(all, kcl, system.patience, found);
   const auto position = [](const diagnostic& one) {
     return one.line != 0 ? one.line : std::numeric_limits<std::size_t>::max();
   };

@@ -46,28 +46,28 @@ struct machine {
 };
 
 /// All diagnostics, in the order of the file; those without a line come last.
-std::vector<diagnostic> check(const properties& all, kcl_version which, const machine& where);
+std::vector<diagnostic> check(const properties& all, kcl_version kcl, const machine& system);
 
 /// Adds what is known to be wrong with a version of the KCL.
 void check_kcl(const kcl_choice& kcl, std::vector<diagnostic>& problems);
 
 /// The parts of check; each adds what it finds.
-void check_keys(const properties& all, kcl_version which, std::vector<diagnostic>& problems);
-void check_duplicates(const properties& all, kcl_version which, std::vector<diagnostic>& problems);
-void check_values(const properties& all, kcl_version which, std::vector<diagnostic>& problems);
-void check_required(const properties& all, kcl_version which, std::vector<diagnostic>& problems);
-void check_defaults(const properties& all, kcl_version which, const machine& where,
+void check_keys(const properties& all, kcl_version kcl, std::vector<diagnostic>& problems);
+void check_duplicates(const properties& all, kcl_version kcl, std::vector<diagnostic>& problems);
+void check_values(const properties& all, kcl_version kcl, std::vector<diagnostic>& problems);
+void check_required(const properties& all, kcl_version kcl, std::vector<diagnostic>& problems);
+void check_defaults(const properties& all, kcl_version kcl, const machine& system,
                     std::vector<diagnostic>& problems);
-void check_patience(const properties& all, kcl_version which, std::chrono::milliseconds patience,
+void check_patience(const properties& all, kcl_version kcl, std::chrono::milliseconds patience,
                     std::vector<diagnostic>& problems);
 void check_executable(const properties& all, const executable_look& look,
                       std::vector<diagnostic>& problems);
 
 /// The property that this version takes for `key`, in whatever spelling it accepts; the last
 /// one. nullptr: none.
-const property* effective(const properties& all, std::string_view key, kcl_version which);
+const property* effective(const properties& all, std::string_view key, kcl_version kcl);
 
-diagnostic diagnostic_at(const property& place, severity level, std::string what, std::string why,
-                         std::string fix);
+diagnostic diagnostic_at(const property& place, severity level, std::string problem,
+                         std::string reason, std::string fix);
 
 }  // namespace kclxx::tool

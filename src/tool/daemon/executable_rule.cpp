@@ -86,8 +86,10 @@ void check_executable(const properties& all, const executable_look& look,
   std::string command = place->value;
   std::string program = first_word(command);
   if (program.empty()) return;  // an empty value is reported as missing
-  const auto say = [&](const std::string& what, const std::string& why, const std::string& fix) {
-    problems.push_back(diagnostic_at(*place, severity::error, "executableName " + what, why, fix));
+  const auto say = [&](const std::string& problem, const std::string& reason,
+                       const std::string& fix) {
+    problems.push_back(
+        diagnostic_at(*place, severity::error, "executableName " + problem, reason, fix));
   };
   const std::string no_child = "No child can be started: the worker ends with the first shard.";
   bool is_shared = false;

@@ -9,16 +9,16 @@ namespace kclxx::tool {
 
 namespace {
 
-std::string value_of(const properties& all, std::string_view key, kcl_version which) {
-  const property* const one = effective(all, key, which);
+std::string value_of(const properties& all, std::string_view key, kcl_version kcl) {
+  const property* const one = effective(all, key, kcl);
   return one == nullptr ? "" : one->value;
 }
 
 }  // namespace
 
-std::string settle_worker_id(properties& all, kcl_version which, const std::string& made) {
-  std::string id = value_of(all, "workerId", which);
-  if (id.empty() && which != kcl_version::kcl1) id = value_of(all, "workerIdentifier", which);
+std::string settle_worker_id(properties& all, kcl_version kcl, const std::string& made) {
+  std::string id = value_of(all, "workerId", kcl);
+  if (id.empty() && kcl != kcl_version::kcl1) id = value_of(all, "workerIdentifier", kcl);
   if (id.empty()) id = made;
   std::erase_if(all, [](const property& one) {
     return one.key == "workerId" || one.key == "workerIdentifier";
@@ -36,10 +36,10 @@ void share_children(properties& all, const std::string& launcher) {
   }
 }
 
-std::string stream_name(const properties& all, kcl_version which) {
-  const std::string arn = which == kcl_version::kcl1 ? "" : value_of(all, "streamArn", which);
+std::string stream_name(const properties& all, kcl_version kcl) {
+  const std::string arn = kcl == kcl_version::kcl1 ? "" : value_of(all, "streamArn", kcl);
   const auto slash = arn.find('/');
-  return slash == std::string::npos ? value_of(all, "streamName", which) : arn.substr(slash + 1);
+  return slash == std::string::npos ? value_of(all, "streamName", kcl) : arn.substr(slash + 1);
 }
 
 launch compose(const launch_settings& settings, const properties& all) {
@@ -78,10 +78,10 @@ launch compose(const launch_settings& settings, const properties& all) {
   return made;
 }
 
-std::string shell_command(const launch& what, const std::vector<inline_file>& files) {
+std::string shell_command(const launch& start, const std::vector<inline_file>& files) {
   std::string text = "exec env";  // signals to the shell's process reach Java
-  for (const auto& [name, value] : what.environment) text += " " + name + "=" + shell_word(value);
-  for (const std::string& one : what.command) text += " " + shell_word(one);
+  for (const auto& [name, value] : start.environment) text += " " + name + "=" + shell_word(value);
+  for (const std::string& one : start.command) text += " " + shell_word(one);
   const auto end_of = [](const inline_file& file) {
     return "END_OF_" + std::to_string(file.descriptor);
   };

@@ -31,10 +31,10 @@ struct launch {
 
 /// What the daemon will be called among the workers: the id in the properties, or `made`, which
 /// then is added to them. Both keys that KCL 2.x and 3.x have for it become one.
-std::string settle_worker_id(properties& all, kcl_version which, const std::string& made);
+std::string settle_worker_id(properties& all, kcl_version kcl, const std::string& made);
 
 /// The stream's name; with KCL 2.x and 3.x an ARN comes first. Empty: there is none.
-std::string stream_name(const properties& all, kcl_version which);
+std::string stream_name(const properties& all, kcl_version kcl);
 
 /// Puts the launcher in front of the program, unless one is there.
 void share_children(properties& all, const std::string& launcher);
@@ -50,6 +50,6 @@ struct inline_file {
 };
 
 /// The same for a person: a command for sh, ready to be run.
-std::string shell_command(const launch& what, const std::vector<inline_file>& files);
+std::string shell_command(const launch& start, const std::vector<inline_file>& files);
 
 }  // namespace kclxx::tool

@@ -114,9 +114,9 @@ std::uint64_t heap_for(const java_choice& choice) {
   return std::min(std::max(memory / 4, wanted), mib * 1024 * 31);
 }
 
-bool decides(const std::vector<std::string>& given, matter what) {
+bool decides(const std::vector<std::string>& given, matter subject) {
   return std::any_of(given.begin(), given.end(),
-                     [&](const std::string& one) { return matter_of(one) == what; });
+                     [&](const std::string& one) { return matter_of(one) == subject; });
 }
 
 std::string in_mib(std::uint64_t bytes) { return std::to_string(bytes / mib) + "m"; }
@@ -125,7 +125,7 @@ std::string in_mib(std::uint64_t bytes) { return std::to_string(bytes / mib) + "
 
 std::vector<std::string> java_options(const java_choice& choice,
                                       const std::vector<std::string>& given) {
-  const auto is_given = [&](matter what) { return decides(given, what); };
+  const auto is_given = [&](matter subject) { return decides(given, subject); };
   std::vector<std::string> options;
   // Garbage is what costs at a high rate: a call's records are text of several times their size,
   // and dead after it. G1 treats such large objects like old ones; these two do not.

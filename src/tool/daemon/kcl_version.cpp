@@ -7,10 +7,10 @@
 
 namespace kclxx::tool {
 
-kcl_parts tested_parts(kcl_version which) {
+kcl_parts tested_parts(kcl_version kcl) {
   static constexpr std::array<kcl_parts, 3> all{
       {{"1.15.3", "1.15.3"}, {"2.7.2", "2.5.4"}, {"3.5.1", "3.1.3"}}};
-  return all.at(static_cast<std::size_t>(which) - 1);
+  return all.at(static_cast<std::size_t>(kcl) - 1);
 }
 
 std::optional<kcl_choice> kcl_choice::parse(std::string_view text) {
@@ -44,28 +44,25 @@ std::strong_ordering compare_versions(std::string_view one, std::string_view oth
   return std::strong_ordering::equal;
 }
 
-std::string_view name_of(kcl_version which) {
-  return which == kcl_version::kcl1   ? "KCL 1.x"
-         : which == kcl_version::kcl2 ? "KCL 2.x"
-                                      : "KCL 3.x";
+std::string_view name_of(kcl_version kcl) {
+  return kcl == kcl_version::kcl1 ? "KCL 1.x" : kcl == kcl_version::kcl2 ? "KCL 2.x" : "KCL 3.x";
 }
 
-std::string_view main_class(kcl_version which) {
-  return which == kcl_version::kcl1 ? "com.amazonaws.services.kinesis.multilang.MultiLangDaemon"
-                                    : "software.amazon.kinesis.multilang.MultiLangDaemon";
+std::string_view main_class(kcl_version kcl) {
+  return kcl == kcl_version::kcl1 ? "com.amazonaws.services.kinesis.multilang.MultiLangDaemon"
+                                  : "software.amazon.kinesis.multilang.MultiLangDaemon";
 }
 
-std::string_view main_jar(kcl_version which) {
-  return which == kcl_version::kcl1 ? "amazon-kinesis-client-1."
-                                    : "amazon-kinesis-client-multilang-";
+std::string_view main_jar(kcl_version kcl) {
+  return kcl == kcl_version::kcl1 ? "amazon-kinesis-client-1." : "amazon-kinesis-client-multilang-";
 }
 
-const embedded::project& jars_of(kcl_version which) {
-  return embedded::projects[static_cast<std::size_t>(which) - 1];
+const embedded::project& jars_of(kcl_version kcl) {
+  return embedded::projects[static_cast<std::size_t>(kcl) - 1];
 }
 
-std::string_view logging_of(kcl_version which) {
-  return which == kcl_version::kcl1 ? embedded::java_util_logging : embedded::logback;
+std::string_view logging_of(kcl_version kcl) {
+  return kcl == kcl_version::kcl1 ? embedded::java_util_logging : embedded::logback;
 }
 
 }  // namespace kclxx::tool

@@ -21,7 +21,7 @@ struct kcl_parts {
 };
 
 /// What is fetched and tested with kclxx.
-kcl_parts tested_parts(kcl_version which);
+kcl_parts tested_parts(kcl_version kcl);
 
 /// The KCL that a command is for.
 struct kcl_choice {
@@ -40,19 +40,19 @@ struct kcl_choice {
 std::strong_ordering compare_versions(std::string_view one, std::string_view other);
 
 /// "KCL 3.x".
-std::string_view name_of(kcl_version which);
+std::string_view name_of(kcl_version kcl);
 
 /// The class whose main is the daemon.
-std::string_view main_class(kcl_version which);
+std::string_view main_class(kcl_version kcl);
 
 /// How the name of the jar that has this class begins.
-std::string_view main_jar(kcl_version which);
+std::string_view main_jar(kcl_version kcl);
 
 /// The Maven project with the daemon's jars.
-const embedded::project& jars_of(kcl_version which);
+const embedded::project& jars_of(kcl_version kcl);
 
 /// The logging configuration that fits: each line of a child's stderr appears once, and not as an
 /// error. For KCL 1.x a java.util.logging file, else one for logback.
-std::string_view logging_of(kcl_version which);
+std::string_view logging_of(kcl_version kcl);
 
 }  // namespace kclxx::tool

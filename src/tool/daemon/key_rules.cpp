@@ -14,18 +14,18 @@ namespace kclxx::tool {
 
 namespace {
 
-std::string nearest_key(std::string_view key, kcl_version which) {
+std::string nearest_key(std::string_view key, kcl_version kcl) {
   std::vector<std::string_view> keys;
   for (const property_row& row : property_table()) {
-    if (row.type(which) != value_type::none) keys.push_back(row.key);
+    if (row.type(kcl) != value_type::none) keys.push_back(row.key);
   }
   return nearest(key, keys);
 }
 
-std::string other_versions(std::string_view key, kcl_version which) {
+std::string other_versions(std::string_view key, kcl_version kcl) {
   std::string names;
   for (const auto other : {kcl_version::kcl1, kcl_version::kcl2, kcl_version::kcl3}) {
-    if (other == which || find_row(key, other) == nullptr) continue;
+    if (other == kcl || find_row(key, other) == nullptr) continue;
     names += (names.empty() ? "" : " and ") + std::string(name_of(other));
   }
   return names;
@@ -38,11 +38,11 @@ std::string advice_for(std::string_view key) {
   return "";
 }
 
-diagnostic unknown(const property& one, kcl_version which) {
-  const std::string in(name_of(which));
+diagnostic unknown(const property& one, kcl_version kcl) {
+  const std::string in(name_of(kcl));
   const std::string ignored = "The daemon ignores it, without a warning.";
-  const auto say = [&](const std::string& what, const std::string& fix) {
-    return diagnostic_at(one, severity::error, one.key + " " + what, ignored, fix);
+  const auto say = [&](const std::string& problem, const std::string& fix) {
+    return diagnostic_at(one, severity::error, one.key + " " + problem, ignored, fix);
   };
   if (one.key.starts_with("\u00ef\u00bb\u00bf")) {
     return diagnostic_at(one, severity::error, "the file begins with a byte order mark",
@@ -50,16 +50,16 @@ diagnostic unknown(const property& one, kcl_version which) {
                          "Save the file without it.");
   }
   for (const property_row& row : property_table()) {
-    if (row.type(which) != value_type::none && lower(row.key) == lower(one.key)) {
+    if (row.type(kcl) != value_type::none && lower(row.key) == lower(one.key)) {
       return say("is misspelt: keys are case-sensitive", "Write " + std::string(row.key) + ".");
     }
   }
   if (const std::string advice = advice_for(one.key); !advice.empty()) {
     return say("is not a key of " + in, advice);
   }
-  const std::string near = nearest_key(one.key, which);
+  const std::string near = nearest_key(one.key, kcl);
   const std::string suggestion = near.empty() ? "Remove it." : "Did you mean " + near + "?";
-  if (const std::string others = other_versions(one.key, which); !others.empty()) {
+  if (const std::string others = other_versions(one.key, kcl); !others.empty()) {
     return say("is a key of " + others + ", not of " + in,
                near.empty() ? "Remove it." : suggestion + " Otherwise remove it.");
   }
@@ -84,17 +84,17 @@ constexpr std::array<rival, 3> rivals{{
 
 }  // namespace
 
-void check_keys(const properties& all, kcl_version which, std::vector<diagnostic>& problems) {
+void check_keys(const properties& all, kcl_version kcl, std::vector<diagnostic>& problems) {
   for (const property& one : all) {
-    if (!is_known(one.key, which)) problems.push_back(unknown(one, which));
+    if (!is_known(one.key, kcl)) problems.push_back(unknown(one, kcl));
   }
 }
 
-void check_duplicates(const properties& all, kcl_version which, std::vector<diagnostic>& problems) {
+void check_duplicates(const properties& all, kcl_version kcl, std::vector<diagnostic>& problems) {
   std::map<std::string, const property*> later;
   std::vector<const property*> repeated(all.size());  // the next property of the same key
   for (std::size_t i = all.size(); i-- > 0;) {
-    repeated[i] = std::exchange(later[canonical_key(all[i].key, which)], &all[i]);
+    repeated[i] = std::exchange(later[canonical_key(all[i].key, kcl)], &all[i]);
   }
   for (std::size_t i = 0; i < all.size(); ++i) {
     const property* const one = &all[i];
@@ -112,9 +112,9 @@ void check_duplicates(const properties& all, kcl_version which, std::vector<diag
     }
   }
   for (const rival& pair : rivals) {
-    const property* const one = effective(all, pair.one, which);
-    const property* const other = effective(all, pair.other, which);
-    if (one == nullptr || other == nullptr || find_row(other->key, which) == nullptr) continue;
+    const property* const one = effective(all, pair.one, kcl);
+    const property* const other = effective(all, pair.other, kcl);
+    if (one == nullptr || other == nullptr || find_row(other->key, kcl) == nullptr) continue;
     problems.push_back(diagnostic_at(
         *one, severity::error,
         one->key + " is set together with " + other->key + " (" + place_of(*other) + ")",

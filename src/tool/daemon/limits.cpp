@@ -12,29 +12,29 @@ namespace kclxx::tool {
 namespace {
 
 std::optional<std::int64_t> number_above_0(const properties& all, std::string_view key,
-                                           kcl_version which) {
-  const property* const one = effective(all, key, which);
+                                           kcl_version kcl) {
+  const property* const one = effective(all, key, kcl);
   if (one == nullptr) return std::nullopt;
   const auto number = whole_number(trimmed(one->value));
   return number.value_or(0) > 0 ? number : std::nullopt;
 }
 
-bool uses_fan_out(const properties& all, kcl_version which) {
-  if (which == kcl_version::kcl1) return false;
-  const property* const mode = effective(all, "retrievalMode", which);
+bool uses_fan_out(const properties& all, kcl_version kcl) {
+  if (kcl == kcl_version::kcl1) return false;
+  const property* const mode = effective(all, "retrievalMode", kcl);
   if (mode != nullptr && lower(mode->value) != "default") return lower(mode->value) == "fanout";
   return std::none_of(polling_keys.begin(), polling_keys.end(), [&](std::string_view key) {
-    return number_above_0(all, key, which).has_value();
+    return number_above_0(all, key, kcl).has_value();
   });
 }
 
 }  // namespace
 
-daemon_limits limits_of(const properties& all, kcl_version which) {
+daemon_limits limits_of(const properties& all, kcl_version kcl) {
   constexpr std::int64_t first_default = 5000;
-  daemon_limits limits{number_above_0(all, "shutdownGraceMillis", which),
-                       number_above_0(all, "timeoutInSeconds", which), uses_fan_out(all, which)};
-  if (which == kcl_version::kcl1 && !limits.shutdown_grace_millis) {
+  daemon_limits limits{number_above_0(all, "shutdownGraceMillis", kcl),
+                       number_above_0(all, "timeoutInSeconds", kcl), uses_fan_out(all, kcl)};
+  if (kcl == kcl_version::kcl1 && !limits.shutdown_grace_millis) {
     limits.shutdown_grace_millis = first_default;
   }
   return limits;

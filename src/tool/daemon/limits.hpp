@@ -27,6 +27,6 @@ constexpr std::array<std::string_view, 5> polling_keys{
     "maxRecords", "idleTimeBetweenReadsInMillis", "retryGetRecordsInSeconds",
     "maxGetRecordsThreadPool", "millisBehindLatestThresholdForReducedTps"};
 
-daemon_limits limits_of(const properties& all, kcl_version which);
+daemon_limits limits_of(const properties& all, kcl_version kcl);
 
 }  // namespace kclxx::tool

@@ -41,13 +41,13 @@ properties overrides_in(const std::vector<std::string>& environment) {
   return found;
 }
 
-properties with_overrides(properties all, const properties& overrides, kcl_version which) {
+properties with_overrides(properties all, const properties& overrides, kcl_version kcl) {
   properties kept;
   for (const property& one : overrides) {
-    const std::string key = canonical_key(one.key, which);
-    const auto replaced = std::erase_if(
-        all, [&](const property& old) { return canonical_key(old.key, which) == key; });
-    const bool is_mistaken = replaced == 0 && !is_known(one.key, which);
+    const std::string key = canonical_key(one.key, kcl);
+    const auto replaced =
+        std::erase_if(all, [&](const property& old) { return canonical_key(old.key, kcl) == key; });
+    const bool is_mistaken = replaced == 0 && !is_known(one.key, kcl);
     if (!one.value.empty() || is_mistaken) kept.push_back(one);
   }
   all.insert(all.end(), kept.begin(), kept.end());

@@ -18,6 +18,6 @@ properties overrides_in(const std::vector<std::string>& environment);
 /// `all` with each override in its key's place, whatever spelling of it the major version takes for
 /// the same; an empty override takes the key out. One that takes nothing out stays when the
 /// version has no such key, so that it is found to be a mistake.
-properties with_overrides(properties all, const properties& overrides, kcl_version which);
+properties with_overrides(properties all, const properties& overrides, kcl_version kcl);
 
 }  // namespace kclxx::tool

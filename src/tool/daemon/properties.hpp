@@ -25,8 +25,8 @@ using properties = std::vector<property>;
 /// Text that is not a properties file; line 0: it is not of a file.
 class properties_error : public std::runtime_error {
  public:
-  properties_error(std::size_t line, const std::string& what)
-      : std::runtime_error(what), line_(line) {}
+  properties_error(std::size_t line, const std::string& problem)
+      : std::runtime_error(problem), line_(line) {}
   [[nodiscard]] std::size_t line() const noexcept { return line_; }
 
  private:

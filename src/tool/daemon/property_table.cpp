@@ -40,30 +40,30 @@ constexpr std::string_view credentials = "AwsCredentialsProvider";
 std::span<const property_row> property_table() { return rows; }
 std::span<const property_hint> property_hints() { return hints; }
 
-std::string canonical_key(std::string_view key, kcl_version which) {
+std::string canonical_key(std::string_view key, kcl_version kcl) {
   std::string canonical(key);
-  if (which == kcl_version::kcl3 && key.size() >= credentials.size() &&
+  if (kcl == kcl_version::kcl3 && key.size() >= credentials.size() &&
       lower(key.substr(0, credentials.size())) == lower(credentials)) {
     canonical.replace(0, credentials.size(), credentials);
   }
-  if (which == kcl_version::kcl1 && !key.empty() && !key.starts_with("AWS")) {
+  if (kcl == kcl_version::kcl1 && !key.empty() && !key.starts_with("AWS")) {
     canonical.front() = lower(canonical.front());
     if (std::count(exact_in_1.begin(), exact_in_1.end(), canonical) > 0) return std::string(key);
   }
   return canonical;
 }
 
-const property_row* find_row(std::string_view key, kcl_version which) {
-  const std::string canonical = canonical_key(key, which);
+const property_row* find_row(std::string_view key, kcl_version kcl) {
+  const std::string canonical = canonical_key(key, kcl);
   const auto* const found =
       std::find_if(std::begin(rows), std::end(rows),
                    [&](const property_row& row) { return row.key == canonical; });
-  return found == std::end(rows) || found->type(which) == none ? nullptr : found;
+  return found == std::end(rows) || found->type(kcl) == none ? nullptr : found;
 }
 
-bool is_known(std::string_view key, kcl_version which) {
-  if (find_row(key, which) != nullptr) return true;
-  return which != kcl_version::kcl1 &&
+bool is_known(std::string_view key, kcl_version kcl) {
+  if (find_row(key, kcl) != nullptr) return true;
+  return kcl != kcl_version::kcl1 &&
          std::any_of(clients.begin(), clients.end(), [key](std::string_view client) {
            return key.starts_with(client) && key.size() > client.size();
          });

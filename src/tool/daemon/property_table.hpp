@@ -45,8 +45,8 @@ struct property_row {
   value_type kcl3;
   std::string_view default_value;  ///< empty: there is none, or it depends
 
-  [[nodiscard]] value_type type(kcl_version which) const noexcept {
-    return which == kcl_version::kcl1 ? kcl1 : which == kcl_version::kcl2 ? kcl2 : kcl3;
+  [[nodiscard]] value_type type(kcl_version kcl) const noexcept {
+    return kcl == kcl_version::kcl1 ? kcl1 : kcl == kcl_version::kcl2 ? kcl2 : kcl3;
   }
 };
 
@@ -61,13 +61,13 @@ std::span<const property_hint> property_hints();
 
 /// The row's key that this version takes `key` for: 1.x does not mind the first letter's case,
 /// 3.x not the case of AwsCredentialsProvider.
-std::string canonical_key(std::string_view key, kcl_version which);
+std::string canonical_key(std::string_view key, kcl_version kcl);
 
 /// nullptr: there is none.
-const property_row* find_row(std::string_view key, kcl_version which);
+const property_row* find_row(std::string_view key, kcl_version kcl);
 
 /// False: this version ignores the key. It has a row, or is a property of the AWS SDK's client
 /// builder: kinesisClient.region and the like.
-bool is_known(std::string_view key, kcl_version which);
+bool is_known(std::string_view key, kcl_version kcl);
 
 }  // namespace kclxx::tool

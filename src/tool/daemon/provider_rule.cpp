@@ -19,8 +19,8 @@ struct known_provider {
   bool kcl3;
   std::string_view counterpart = "";  ///< what the other AWS SDK calls it
 
-  [[nodiscard]] bool is_in(kcl_version which) const {
-    return which == kcl_version::kcl1 ? kcl1 : which == kcl_version::kcl2 ? kcl2 : kcl3;
+  [[nodiscard]] bool is_in(kcl_version kcl) const {
+    return kcl == kcl_version::kcl1 ? kcl1 : kcl == kcl_version::kcl2 ? kcl2 : kcl3;
   }
 };
 
@@ -61,14 +61,14 @@ const known_provider* find_provider(std::string_view name) {
 }
 
 /// The name in this version of a provider of another one, or one that is spelt nearly so.
-std::string suggestion(std::string_view name, kcl_version which) {
+std::string suggestion(std::string_view name, kcl_version kcl) {
   const known_provider* const other = find_provider(name);
   const known_provider* const counterpart =
       other == nullptr ? nullptr : find_provider(other->counterpart);
-  if (counterpart != nullptr && counterpart->is_in(which)) return std::string(counterpart->name);
+  if (counterpart != nullptr && counterpart->is_in(kcl)) return std::string(counterpart->name);
   std::vector<std::string_view> names;
   for (const known_provider& one : providers) {
-    if (one.is_in(which)) names.push_back(one.name);
+    if (one.is_in(kcl)) names.push_back(one.name);
   }
   return nearest(name, names);
 }

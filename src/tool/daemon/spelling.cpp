@@ -10,18 +10,18 @@ namespace kclxx::tool {
 namespace {
 
 /// How many letters must be inserted, removed or changed (Levenshtein).
-std::size_t distance(std::string_view from, std::string_view to) {
-  std::vector<std::size_t> row(to.size() + 1);
-  for (std::size_t i = 0; i <= to.size(); ++i) row[i] = i;
-  for (std::size_t i = 0; i < from.size(); ++i) {
+std::size_t distance(std::string_view source, std::string_view target) {
+  std::vector<std::size_t> row(target.size() + 1);
+  for (std::size_t i = 0; i <= target.size(); ++i) row[i] = i;
+  for (std::size_t i = 0; i < source.size(); ++i) {
     std::size_t diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < to.size(); ++j) {
-      const std::size_t changed = diagonal + (lower(from[i]) == lower(to[j]) ? 0 : 1);
+    for (std::size_t j = 0; j < target.size(); ++j) {
+      const std::size_t changed = diagonal + (lower(source[i]) == lower(target[j]) ? 0 : 1);
       diagonal = row[j + 1];
       row[j + 1] = std::min({changed, row[j] + 1, diagonal + 1});
     }
   }
-  return row[to.size()];
+  return row[target.size()];
 }
 
 }  // namespace

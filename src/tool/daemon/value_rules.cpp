@@ -136,7 +136,7 @@ bool was_utf8(std::string_view value) {
 
 }  // namespace
 
-void check_values(const properties& all, kcl_version which, std::vector<diagnostic>& problems) {
+void check_values(const properties& all, kcl_version kcl, std::vector<diagnostic>& problems) {
   for (const property& one : all) {
     if (was_utf8(one.value)) {
       problems.push_back(
@@ -144,9 +144,9 @@ void check_values(const properties& all, kcl_version which, std::vector<diagnost
                         "The daemon reads the file as ISO-8859-1 and gets other characters.",
                         "Write each as \\u and four hexadecimal digits."));
     }
-    const property_row* const row = find_row(one.key, which);
+    const property_row* const row = find_row(one.key, kcl);
     if (row == nullptr) continue;
-    if (auto found = check_value({*row, which, one.value})) {
+    if (auto found = check_value({*row, kcl, one.value})) {
       problems.push_back(
           diagnostic_at(one, found->level, one.key + " " + found->what, found->why, found->fix));
     }

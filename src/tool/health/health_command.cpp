@@ -132,8 +132,8 @@ std::string text_of(seconds time) {
 enum class verdict { alive, ended, failed };
 
 verdict look_at(const std::filesystem::path& path, const limits& limit) {
-  const auto failed = [&](const std::string& what) {
-    std::cout << printable(path.string() + ": " + what) << '\n';
+  const auto failed = [&](const std::string& message) {
+    std::cout << printable(path.string() + ": " + message) << '\n';
     return verdict::failed;
   };
   try {

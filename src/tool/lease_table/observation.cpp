@@ -71,16 +71,16 @@ bool picture::is_handing_over() const {
                      [](const shard_state& one) { return one.state == lease_state::handing_over; });
 }
 
-void observation::add(scan next, time at) {
+void observation::add(scan next, time instant) {
   std::map<std::string, constancy> before = std::exchange(seen_, {});
   const auto note_value = [&](const std::string& key, std::string value) {
     const auto old = before.find(key);
     if (old == before.end()) {
-      seen_[key] = {std::move(value), at, false};
+      seen_[key] = {std::move(value), instant, false};
     } else if (old->second.value == value) {
       seen_[key] = old->second;
     } else {
-      seen_[key] = {std::move(value), at, true};
+      seen_[key] = {std::move(value), instant, true};
     }
   };
   for (const lease& one : next.leases) {
@@ -88,8 +88,8 @@ void observation::add(scan next, time at) {
     note_value("owners " + one.shard, one.checkpoint_owner + " " + one.owner);
   }
   if (next.leader) note_value("leader", next.leader->owner + " " + next.leader->version);
-  if (scans_ == 0) first_ = at;
-  last_ = at;
+  if (scans_ == 0) first_ = instant;
+  last_ = instant;
   ++scans_;
   latest_ = std::move(next);
 }

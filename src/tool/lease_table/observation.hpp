@@ -68,7 +68,7 @@ class observation {
   /// A counter that is the same for this long stands still.
   explicit observation(time limit) : limit_(limit) {}
 
-  void add(scan next, time at);
+  void add(scan next, time instant);
   /// Precondition: there was a scan.
   [[nodiscard]] picture look() const;
 

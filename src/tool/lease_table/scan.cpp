@@ -49,8 +49,8 @@ class row {
     }
     return all;
   }
-  [[nodiscard]] bad_scan wrong(const std::string& what) const {
-    return bad_scan("Items[" + std::to_string(number_) + "]: " + what);
+  [[nodiscard]] bad_scan wrong(const std::string& message) const {
+    return bad_scan("Items[" + std::to_string(number_) + "]: " + message);
   }
 
  private:
@@ -95,31 +95,32 @@ json parse_document(std::string_view text) {
   }
 }
 
-lease lease_of(const row& from, std::string shard) {
+lease lease_of(const row& source, std::string shard) {
   return {std::move(shard),
-          from.text("leaseOwner"),
-          from.text("checkpointOwner"),
-          from.number("leaseCounter"),
-          from.text("checkpoint"),
-          from.has("checkpointSubSequenceNumber")
-              ? std::to_string(from.number("checkpointSubSequenceNumber"))
+          source.text("leaseOwner"),
+          source.text("checkpointOwner"),
+          source.number("leaseCounter"),
+          source.text("checkpoint"),
+          source.has("checkpointSubSequenceNumber")
+              ? std::to_string(source.number("checkpointSubSequenceNumber"))
               : "0",
-          from.texts("parentShardId")};
+          source.texts("parentShardId")};
 }
 
 /// Rows that are no leases: KCL 3.5 has them in the lease table, 3.0 to 3.4 in another one.
-void add_coordination(scan& to, const row& from, const std::string& key) {
-  if (key == "Leader") to.leader = {from.text("ownerName"), from.text("recordVersionNumber")};
-  if (key == "Migration3.0") to.client_version = from.text("cv");
+void add_coordination(scan& result, const row& source, const std::string& key) {
+  if (key == "Leader")
+    result.leader = {source.text("ownerName"), source.text("recordVersionNumber")};
+  if (key == "Migration3.0") result.client_version = source.text("cv");
 }
 
 std::map<std::string, backlog> backlogs_of(const json& document) {
   std::map<std::string, backlog> all;
   const auto found = document.find("kclxxBacklogs");
   if (found == document.end()) return all;
-  const auto number = [](const json& from, const char* name) {
-    const auto value = from.find(name);
-    return value == from.end() ? std::nullopt : std::optional(value->get<std::uint64_t>());
+  const auto number = [](const json& item, const char* name) {
+    const auto value = item.find(name);
+    return value == item.end() ? std::nullopt : std::optional(value->get<std::uint64_t>());
   };
   for (const auto& [shard, one] : found->items()) {
     all[shard] = {number(one, "records"), number(one, "oldest")};

@@ -181,8 +181,8 @@ void add_leases_command(CLI::App& app, invocation& run) {
   add_seconds(command, "--interval", chosen->interval,
               "Between two scans. A lease is renewed each third of failoverTimeMillis");
   std::vector<CLI::Option*> of_aws{watch};
-  const auto add_for_aws = [&](const char* name, std::string& to, const char* type) {
-    of_aws.push_back(command.add_option(name, to, "For aws")->type_name(type));
+  const auto add_for_aws = [&](const char* name, std::string& value, const char* type) {
+    of_aws.push_back(command.add_option(name, value, "For aws")->type_name(type));
   };
   add_for_aws("--profile", chosen->profile, "NAME");
   add_for_aws("--region", chosen->region, "REGION");

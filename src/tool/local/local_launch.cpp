@@ -36,8 +36,8 @@ bool has_expected_packages(const fs::path& folder) {
   return folder_checksum(folder / "node_modules") == embedded::local_packages_checksum;
 }
 
-void write_files(const fs::path& folder, const embedded::folder& what) {
-  for (const embedded::file& one : what.files) write_file(folder / one.name, one.text);
+void write_files(const fs::path& folder, const embedded::folder& files) {
+  for (const embedded::file& one : files.files) write_file(folder / one.name, one.text);
 }
 
 // Each brings something into the cache, unless it is there, and gives its folder.

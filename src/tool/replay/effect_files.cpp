@@ -13,10 +13,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-void read_lines(const fs::path& file, const std::string& before, effect_lines& lines) {
+void read_lines(const fs::path& file, const std::string& prefix, effect_lines& lines) {
   std::ifstream in(file, std::ios::binary);
   if (!in) throw command_error(exit_status::setup_failed, file.string() + " cannot be opened");
-  for (std::string line; std::getline(in, line);) ++lines[before + line];
+  for (std::string line; std::getline(in, line);) ++lines[prefix + line];
 }
 
 /// Adds what `source` has more often than `other`.

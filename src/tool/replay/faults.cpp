@@ -71,9 +71,9 @@ void set(faults& faults, std::string_view name, std::string_view value) {
   }
 }
 
-std::uint64_t seed_of(std::uint64_t seed, std::string_view shard) noexcept {
+std::uint64_t seed_of(std::uint64_t seed, std::string_view name) noexcept {
   std::uint64_t result = tool::random_numbers::mix(seed + 1);
-  for (const char c : shard) {
+  for (const char c : name) {
     result = tool::random_numbers::mix(result ^ static_cast<unsigned char>(c));
   }
   return result;
@@ -102,8 +102,8 @@ faults parse_faults(std::string_view text) {
   }
 }
 
-fault_draws::fault_draws(std::uint64_t seed, std::string_view shard) noexcept
-    : random_(seed_of(seed, shard)) {}
+fault_draws::fault_draws(std::uint64_t seed, std::string_view name) noexcept
+    : random_(seed_of(seed, name)) {}
 
 bool fault_draws::draw(double probability) noexcept {
   ++count_;
@@ -114,7 +114,7 @@ bool fault_draws::draw(double probability) noexcept {
 
 void fault_schedule::begin_shard(std::string_view id) {
   const auto for_fault = [&](const char* name) {
-    return fault_draws(what_.seed, std::string(id) + "/" + name);
+    return fault_draws(chosen_.seed, std::string(id) + "/" + name);
   };
   if (draws_) return;  // a successor's continue
   draws_.emplace(shard_draws{for_fault("throttle"), for_fault("dependency"),
@@ -122,7 +122,7 @@ void fault_schedule::begin_shard(std::string_view id) {
 }
 
 void fault_schedule::begin_successor() noexcept {
-  if (kill_was_met_) what_.kill_at.reset();
+  if (kill_was_met_) chosen_.kill_at.reset();
   batches_ = records_ = 0;
   asked_for_unknown_ = false;
   after_line_ = after_line::nothing;
@@ -135,27 +135,27 @@ void fault_schedule::skip(std::uint64_t records, bool is_whole_batch) noexcept {
 }
 
 // Whether the trigger is in a batch of so many records, when that comes next.
-bool fault_schedule::is_next(const std::optional<trigger>& where,
+bool fault_schedule::is_next(const std::optional<trigger>& point,
                              std::uint64_t records) const noexcept {
-  if (!where) return false;
-  if (where->in == trigger::unit::batch) return where->number == batches_ + 1;
-  return where->number > records_ && where->number <= records_ + records;
+  if (!point) return false;
+  if (point->in == trigger::unit::batch) return point->number == batches_ + 1;
+  return point->number > records_ && point->number <= records_ + records;
 }
 
 bool fault_schedule::shutdown_replaces_it(std::uint64_t records) noexcept {
-  return shutdown_was_met_ = is_next(what_.shutdown_at, records);
+  return shutdown_was_met_ = is_next(chosen_.shutdown_at, records);
 }
 
 bool fault_schedule::unknown_action_comes_first() noexcept {
   if (std::exchange(asked_for_unknown_, true)) return false;
-  return draws_ && draws_->unknown_action.draw(what_.unknown_action);
+  return draws_ && draws_->unknown_action.draw(chosen_.unknown_action);
 }
 
 void fault_schedule::begin_batch(std::uint64_t records) noexcept {
-  lease_loss_was_met_ = is_next(what_.lease_lost_at, records);
-  if (is_next(what_.kill_at, records)) {
+  lease_loss_was_met_ = is_next(chosen_.lease_lost_at, records);
+  if (is_next(chosen_.kill_at, records)) {
     after_line_ = after_line::kill;
-  } else if (is_next(what_.end_of_input_at, records)) {
+  } else if (is_next(chosen_.end_of_input_at, records)) {
     after_line_ = after_line::end_of_input;
   }
   asked_for_unknown_ = false;
@@ -170,29 +170,29 @@ fault_schedule::after_line fault_schedule::take_what_follows_line() noexcept {
   return taken;
 }
 
-bool fault_schedule::draw_kill() noexcept { return draws_ && draws_->kill.draw(what_.kill); }
+bool fault_schedule::draw_kill() noexcept { return draws_ && draws_->kill.draw(chosen_.kill); }
 
 std::optional<std::string> fault_schedule::checkpoint_failure() {
   if (!draws_) return std::nullopt;
-  if (draws_->throttle.draw(what_.throttle)) return "ThrottlingException";
-  if (draws_->dependency.draw(what_.dependency)) return "KinesisClientLibDependencyException";
+  if (draws_->throttle.draw(chosen_.throttle)) return "ThrottlingException";
+  if (draws_->dependency.draw(chosen_.dependency)) return "KinesisClientLibDependencyException";
   return std::nullopt;
 }
 
 std::vector<std::string> fault_schedule::unmet() const {
   std::vector<std::string> notes;
-  const auto note = [&](const char* name, const std::optional<trigger>& where, bool was_met) {
-    if (!where || was_met) return;
-    const bool is_record = where->in == trigger::unit::record;
+  const auto note = [&](const char* name, const std::optional<trigger>& point, bool was_met) {
+    if (!point || was_met) return;
+    const bool is_record = point->in == trigger::unit::record;
     notes.push_back(std::string(name) + "=" + (is_record ? "record:" : "") +
-                    std::to_string(where->number) +
+                    std::to_string(point->number) +
                     " was not reached: " + std::to_string(is_record ? records_ : batches_) +
                     (is_record ? " records" : " batches") + " were sent");
   };
-  note("shutdown-at", what_.shutdown_at, shutdown_was_met_);
-  note("lease-lost-at", what_.lease_lost_at, lease_loss_was_met_);
-  note("end-of-input-at", what_.end_of_input_at, end_of_input_was_met_);
-  note("kill-at", what_.kill_at, kill_was_met_);
+  note("shutdown-at", chosen_.shutdown_at, shutdown_was_met_);
+  note("lease-lost-at", chosen_.lease_lost_at, lease_loss_was_met_);
+  note("end-of-input-at", chosen_.end_of_input_at, end_of_input_was_met_);
+  note("kill-at", chosen_.kill_at, kill_was_met_);
   if (!draws_) return notes;
   const auto note_draws = [&](const char* name, double probability, const fault_draws& draws,
                               const char* place) {
@@ -202,10 +202,10 @@ std::vector<std::string> fault_schedule::unmet() const {
     notes.push_back(std::string(name) + "=" + std::string(text.data(), end) +
                     " did not happen: there were " + std::to_string(draws.count()) + place);
   };
-  note_draws("throttle", what_.throttle, draws_->throttle, " checkpoints");
-  note_draws("dependency", what_.dependency, draws_->dependency, " checkpoints");
-  note_draws("unknown-action", what_.unknown_action, draws_->unknown_action, " batches");
-  note_draws("kill", what_.kill, draws_->kill, " checkpoints");
+  note_draws("throttle", chosen_.throttle, draws_->throttle, " checkpoints");
+  note_draws("dependency", chosen_.dependency, draws_->dependency, " checkpoints");
+  note_draws("unknown-action", chosen_.unknown_action, draws_->unknown_action, " batches");
+  note_draws("kill", chosen_.kill, draws_->kill, " checkpoints");
   return notes;
 }
 

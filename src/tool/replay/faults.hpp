@@ -36,20 +36,20 @@ struct faults {
 };
 
 /// Whether a successor may have to continue, for which the transcript is read again.
-[[nodiscard]] inline bool kills(const faults& what) noexcept {
-  return what.kill_at.has_value() || what.kill > 0;
+[[nodiscard]] inline bool kills(const faults& chosen) noexcept {
+  return chosen.kill_at.has_value() || chosen.kill > 0;
 }
 
 /// Reads "throttle=0.1,kill-at=12,shutdown-at=record:5000,seed=7".
 /// Errors: std::invalid_argument, which names what is wrong.
 faults parse_faults(std::string_view text);
 
-/// Draws whether a fault happens, for one shard. The result depends on the seed, the shard's id and
-/// the number of the draw alone: the same child meets the same faults, also when other shards are
-/// there.
+/// Draws whether one fault happens to one shard. The result depends on the seed, the name (of shard
+/// and fault) and the number of the draw alone: the same child meets the same faults, also when
+/// other shards are there.
 class fault_draws {
  public:
-  fault_draws(std::uint64_t seed, std::string_view shard) noexcept;
+  fault_draws(std::uint64_t seed, std::string_view name) noexcept;
   /// True with this probability.
   bool draw(double probability) noexcept;
   [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
@@ -66,7 +66,7 @@ class fault_draws {
 /// Pure. Thread safety: none.
 class fault_schedule {
  public:
-  explicit fault_schedule(const faults& what) : what_(what) {}
+  explicit fault_schedule(const faults& chosen) : chosen_(chosen) {}
 
   /// The draws are the shard's own. Before this call no fault that is drawn happens.
   void begin_shard(std::string_view id);
@@ -107,10 +107,10 @@ class fault_schedule {
     fault_draws throttle, dependency, unknown_action, kill;
   };
 
-  [[nodiscard]] bool is_next(const std::optional<trigger>& where,
+  [[nodiscard]] bool is_next(const std::optional<trigger>& point,
                              std::uint64_t records) const noexcept;
 
-  faults what_;
+  faults chosen_;
   std::optional<shard_draws> draws_;
   std::uint64_t batches_ = 0;
   std::uint64_t records_ = 0;

@@ -286,8 +286,8 @@ void player::close() {
   child_.close_input();
 }
 
-void player::fail(std::string why) {
-  verdict_.fail(std::move(why));
+void player::fail(std::string reason) {
+  verdict_.fail(std::move(reason));
   kill();
 }
 

@@ -80,7 +80,7 @@ class player {
   void on_lost_line(const std::string& line);
   void end_dialogue();
   void close();
-  void fail(std::string why);
+  void fail(std::string reason);
   void kill_by_fault();
   void kill();
   void drain();

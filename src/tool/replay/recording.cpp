@@ -41,10 +41,10 @@ recording::recording(expectation expected, const std::optional<sequence_position
       lease_(start.value_or(sequence_position("TRIM_HORIZON"))),
       checkpointer_(daemon_model::kcl::v2_1, lease_) {}
 
-void recording::begin(protocol::action_kind what, const std::optional<sequence_position>& largest) {
+void recording::begin(protocol::action_kind kind, const std::optional<sequence_position>& largest) {
   answers_.clear();
   if (largest) checkpointer_.deliver(*largest);
-  if (what == protocol::action_kind::shard_ended) checkpointer_.begin_shard_end();
+  if (kind == protocol::action_kind::shard_ended) checkpointer_.begin_shard_end();
 }
 
 void recording::on_child_line(std::string_view line, std::size_t line_number) {

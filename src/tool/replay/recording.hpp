@@ -28,7 +28,7 @@ class recording {
   recording(expectation expected, const std::optional<sequence_position>& start);
 
   // What is read from the transcript.
-  void begin(protocol::action_kind what, const std::optional<sequence_position>& largest);
+  void begin(protocol::action_kind kind, const std::optional<sequence_position>& largest);
   void on_child_line(std::string_view line, std::size_t line_number);
   void on_answer(const transcript::line_summary& line);
 

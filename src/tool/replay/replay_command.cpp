@@ -37,8 +37,8 @@ struct replay_arguments {
 };
 
 /// Before anything is played.
-void require_files_to_read_again(const replay_arguments& what) {
-  for (const std::string& file : what.files) {
+void require_files_to_read_again(const replay_arguments& arguments) {
+  for (const std::string& file : arguments.files) {
     std::error_code ignored;
     if (file != "-" && (!std::filesystem::exists(file, ignored) ||
                         std::filesystem::is_regular_file(file, ignored))) {
@@ -49,63 +49,63 @@ void require_files_to_read_again(const replay_arguments& what) {
   }
 }
 
-void require_comparable_effects(const replay_arguments& what,
+void require_comparable_effects(const replay_arguments& arguments,
                                 const std::vector<std::string>& child) {
   const auto has_place = [](const std::string& word) {
     return word.find(effect_directories::placeholder) != std::string::npos;
   };
-  if (what.options.faults == replay::faults{}) {
+  if (arguments.options.faults == replay::faults{}) {
     throw command_error(exit_status::usage,
                         "--effects compares with a run without faults: --faults is missing");
   }
-  if (!has_place(what.effects) || std::none_of(child.begin(), child.end(), has_place)) {
+  if (!has_place(arguments.effects) || std::none_of(child.begin(), child.end(), has_place)) {
     throw command_error(exit_status::usage,
                         "--effects needs {dir} in its FILE and in the child's command: a directory "
                         "that each of the two runs has of its own");
   }
 }
 
-void validate(const replay_arguments& what, const std::vector<std::string>& child) {
-  if (std::count(what.files.begin(), what.files.end(), "-") > 1) {
+void validate(const replay_arguments& arguments, const std::vector<std::string>& child) {
+  if (std::count(arguments.files.begin(), arguments.files.end(), "-") > 1) {
     throw command_error(exit_status::usage, "- is there twice: stdin is one transcript");
   }
-  const bool kills = replay::kills(what.options.faults);
-  if (kills || !what.effects.empty()) require_files_to_read_again(what);
-  if (!what.effects.empty()) require_comparable_effects(what, child);
-  if (kills && what.options.expected == replay::expectation::answers) {
+  const bool kills = replay::kills(arguments.options.faults);
+  if (kills || !arguments.effects.empty()) require_files_to_read_again(arguments);
+  if (!arguments.effects.empty()) require_comparable_effects(arguments, child);
+  if (kills && arguments.options.expected == replay::expectation::answers) {
     throw command_error(exit_status::usage,
                         "--expect excludes kill-at and kill: no recording has the answers of a "
                         "successor; --expect-final compares where it came to");
   }
 }
 
-int run_replay(replay_arguments& what, const std::vector<std::string>& child) {
+int run_replay(replay_arguments& arguments, const std::vector<std::string>& child) {
   try {
-    if (what.faults) what.options.faults = replay::parse_faults(*what.faults);
+    if (arguments.faults) arguments.options.faults = replay::parse_faults(*arguments.faults);
   } catch (const std::invalid_argument& error) {
     throw command_error(exit_status::usage, error.what());
   }
   std::vector<replay::parked_shard> parked;
   std::vector<replay_input> inputs;
-  if (what.is_parked) {
-    parked = read_parked_files(what.files);
+  if (arguments.is_parked) {
+    parked = read_parked_files(arguments.files);
     for (const auto& shard : parked) inputs.push_back({shard.files, shard.dialogue});
   } else {
-    validate(what, child);
-    for (const std::string& file : what.files) inputs.push_back({file});
+    validate(arguments, child);
+    for (const std::string& file : arguments.files) inputs.push_back({file});
   }
   std::optional<atomic_file> report;
-  if (!what.report.empty()) {
-    what.options.keeps_timeline = true;
-    report.emplace(what.report, report_beginning);  // before an hour of replay
+  if (!arguments.report.empty()) {
+    arguments.options.keeps_timeline = true;
+    report.emplace(arguments.report, report_beginning);  // before an hour of replay
   }
   install_signal_handlers(ignored_signals::stay_ignored);
-  replay_result result =
-      what.effects.empty()
-          ? replay_files(inputs, child, what.options, what.parallel)
-          : replay_files_twice(inputs, child, what.options, what.parallel, what.effects);
-  if (what.is_parked) count_parked(parked, result);
-  if (what.prints_json) {
+  replay_result result = arguments.effects.empty()
+                             ? replay_files(inputs, child, arguments.options, arguments.parallel)
+                             : replay_files_twice(inputs, child, arguments.options,
+                                                  arguments.parallel, arguments.effects);
+  if (arguments.is_parked) count_parked(parked, result);
+  if (arguments.prints_json) {
     print_json(std::cout, result);
   } else {
     print_text(std::cout, result);

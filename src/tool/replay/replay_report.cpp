@@ -45,8 +45,8 @@ std::string duration_label(double seconds) {
   return to_text(std::chrono::nanoseconds(std::llround(seconds * 1e9)));
 }
 
-plot_axis time_axis(const replay::summary& what) {
-  const auto& spans = what.timeline.spans();
+plot_axis time_axis(const replay::summary& result) {
+  const auto& spans = result.timeline.spans();
   return {0, std::max(seconds(spans.back().end), 1e-6), false, duration_label};
 }
 
@@ -55,14 +55,14 @@ std::string color_of(const span& interval) {
   return interval.action == "initialize" ? "green" : "orange";
 }
 
-void print_dialogue(std::ostream& out, const replay::summary& what) {
+void print_dialogue(std::ostream& out, const replay::summary& result) {
   strip picture{
       "Dialogue: blue a batch, green initialize, orange any other action; below, "
       "checkpoints (red: failed)",
-      time_axis(what),
+      time_axis(result),
       {},
       {}};
-  for (const span& interval : what.timeline.spans()) {
+  for (const span& interval : result.timeline.spans()) {
     picture.bars.push_back(
         {seconds(interval.begin), seconds(interval.end), color_of(interval),
          (interval.batches > 1 ? count_label(static_cast<double>(interval.batches)) + " batches"
@@ -77,11 +77,11 @@ void print_dialogue(std::ostream& out, const replay::summary& what) {
   write_strip(out, picture);
 }
 
-void print_latency(std::ostream& out, const replay::summary& what) {
+void print_latency(std::ostream& out, const replay::summary& result) {
   plot_series dots{"callback", "blue", plot_style::dots, {}};
   double least = 1;
   double most = 1e-6;
-  for (const span& interval : what.timeline.spans()) {
+  for (const span& interval : result.timeline.spans()) {
     if (!interval.repeats) continue;
     const double value = std::max(seconds(interval.callback), 1e-7);
     dots.points.push_back({seconds(interval.end), value});
@@ -92,47 +92,47 @@ void print_latency(std::ostream& out, const replay::summary& what) {
   const plot_axis y{std::pow(10, std::floor(std::log10(least))),
                     std::pow(10, std::floor(std::log10(most)) + 1), true, duration_label};
   write_plot(out, {"Batch latency: from the line's last byte to its status",
-                   time_axis(what),
+                   time_axis(result),
                    y,
                    {std::move(dots)}});
 }
 
-void print_lag(std::ostream& out, const replay::summary& what) {
+void print_lag(std::ostream& out, const replay::summary& result) {
   plot_series lag{"millisBehindLatest", "orange", plot_style::steps, {}};
   double most = 0.001;
-  for (const span& interval : what.timeline.spans()) {
+  for (const span& interval : result.timeline.spans()) {
     if (!interval.behind) continue;
     lag.points.push_back({seconds(interval.end), std::max(seconds(*interval.behind), 0.0)});
     most = std::max(most, lag.points.back().y);
   }
   if (lag.points.empty()) return;
   write_plot(out, {"Lag: millisBehindLatest as it was recorded",
-                   time_axis(what),
+                   time_axis(result),
                    {0, most * 1.05, false, duration_label},
                    {std::move(lag)}});
 }
 
-void print_positions(std::ostream& out, const replay::summary& what) {
+void print_positions(std::ostream& out, const replay::summary& result) {
   plot_series delivered{"delivered", "grey", plot_style::steps, {{0, 0}}};
   plot_series persisted{"checkpointed", "green", plot_style::steps, {{0, 0}}};
-  for (const span& interval : what.timeline.spans()) {
+  for (const span& interval : result.timeline.spans()) {
     delivered.points.push_back({seconds(interval.end), static_cast<double>(interval.delivered)});
     persisted.points.push_back({seconds(interval.end), static_cast<double>(interval.persisted)});
   }
   const double most = std::max(delivered.points.back().y, 1.0);
   write_plot(out, {"Position: records delivered, and up to the last checkpoint",
-                   time_axis(what),
+                   time_axis(result),
                    {0, most * 1.05, false, count_label},
                    {std::move(delivered), std::move(persisted)}});
 }
 
-void print_section(std::ostream& out, const replay::summary& what) {
-  if (what.timeline.spans().empty()) return;
-  out << "<section><h2>" << xml(what.shard) << "</h2>\n";
-  print_dialogue(out, what);
-  print_latency(out, what);
-  print_lag(out, what);
-  print_positions(out, what);
+void print_section(std::ostream& out, const replay::summary& result) {
+  if (result.timeline.spans().empty()) return;
+  out << "<section><h2>" << xml(result.shard) << "</h2>\n";
+  print_dialogue(out, result);
+  print_latency(out, result);
+  print_lag(out, result);
+  print_positions(out, result);
   out << "</section>\n";
 }
 

@@ -85,11 +85,12 @@ void write_x_axis(std::ostream& out, const plot_axis& axis, double bottom) {
   write_line(out, left, bottom, right, bottom, "axis");
 }
 
-void write_series(std::ostream& out, const plot& what, const plot_series& series) {
+void write_series(std::ostream& out, const plot& chart, const plot_series& series) {
   if (series.style == plot_style::dots) {
     for (const plot_point& at : series.points) {
-      out << "<circle cx=\"" << number(x_of(what.x, at.x)) << "\" cy=\""
-          << number(y_of(what.y, at.y)) << "\" r=\"2.5\" class=\"fill-" << series.color << "\"/>\n";
+      out << "<circle cx=\"" << number(x_of(chart.x, at.x)) << "\" cy=\""
+          << number(y_of(chart.y, at.y)) << "\" r=\"2.5\" class=\"fill-" << series.color
+          << "\"/>\n";
     }
     return;
   }
@@ -97,8 +98,8 @@ void write_series(std::ostream& out, const plot& what, const plot_series& series
   double last_y = 0;
   bool is_first = true;
   for (const plot_point& at : series.points) {
-    const double x = x_of(what.x, at.x);
-    const double y = y_of(what.y, at.y);
+    const double x = x_of(chart.x, at.x);
+    const double y = y_of(chart.y, at.y);
     if (!is_first) out << number(x) << "," << number(last_y) << " ";
     out << number(x) << "," << number(y) << " ";
     last_y = y;
@@ -107,9 +108,9 @@ void write_series(std::ostream& out, const plot& what, const plot_series& series
   out << "\"/>\n";
 }
 
-void write_legend(std::ostream& out, const plot& what) {
+void write_legend(std::ostream& out, const plot& chart) {
   double x = right;
-  for (auto series = what.series.rbegin(); series != what.series.rend(); ++series) {
+  for (auto series = chart.series.rbegin(); series != chart.series.rend(); ++series) {
     x -= 8.0 * static_cast<double>(series->name.size()) + 30;
     out << "<rect x=\"" << number(x) << "\" y=\"11\" width=\"12\" height=\"10\" class=\"fill-"
         << series->color << "\"/>\n";
@@ -119,39 +120,39 @@ void write_legend(std::ostream& out, const plot& what) {
 
 }  // namespace
 
-void write_plot(std::ostream& out, const plot& what) {
+void write_plot(std::ostream& out, const plot& chart) {
   constexpr double bottom = top + plot_height;
-  begin_picture(out, bottom + 30, what.title);
-  for (const double tick : ticks_of(what.y, 4)) {
-    const double y = y_of(what.y, tick);
+  begin_picture(out, bottom + 30, chart.title);
+  for (const double tick : ticks_of(chart.y, 4)) {
+    const double y = y_of(chart.y, tick);
     write_line(out, left, y, right, y, "grid");
-    write_text(out, left - 8, y + 4, "end", "label", what.y.label(tick));
+    write_text(out, left - 8, y + 4, "end", "label", chart.y.label(tick));
   }
-  write_x_axis(out, what.x, bottom);
-  for (const plot_series& series : what.series) write_series(out, what, series);
-  if (what.series.size() > 1) write_legend(out, what);
+  write_x_axis(out, chart.x, bottom);
+  for (const plot_series& series : chart.series) write_series(out, chart, series);
+  if (chart.series.size() > 1) write_legend(out, chart);
   out << "</svg>\n";
 }
 
-void write_strip(std::ostream& out, const strip& what) {
+void write_strip(std::ostream& out, const strip& chart) {
   constexpr double height = 26;
   constexpr double bottom = top + height + 18;
-  begin_picture(out, bottom + 30, what.title);
-  for (const strip_bar& bar : what.bars) {
-    const double x = x_of(what.x, bar.begin);
+  begin_picture(out, bottom + 30, chart.title);
+  for (const strip_bar& bar : chart.bars) {
+    const double x = x_of(chart.x, bar.begin);
     // Wide enough to be seen.
-    const double wide = std::max(x_of(what.x, bar.end) - x, 1.5);
+    const double wide = std::max(x_of(chart.x, bar.end) - x, 1.5);
     out << "<rect x=\"" << number(x) << "\" y=\"" << number(top) << "\" width=\"" << number(wide)
         << "\" height=\"" << number(height) << "\" class=\"fill-" << bar.color << "\"><title>"
         << xml(bar.hint) << "</title></rect>\n";
   }
-  for (const strip_bar& tick : what.ticks) {
-    const std::string x = number(x_of(what.x, tick.begin));
+  for (const strip_bar& tick : chart.ticks) {
+    const std::string x = number(x_of(chart.x, tick.begin));
     const std::string y = number(top + height + 9);
     out << "<circle cx=\"" << x << "\" cy=\"" << y << "\" r=\"4\" class=\"fill-" << tick.color
         << "\"><title>" << xml(tick.hint) << "</title></circle>\n";
   }
-  write_x_axis(out, what.x, bottom);
+  write_x_axis(out, chart.x, bottom);
   out << "</svg>\n";
 }
 

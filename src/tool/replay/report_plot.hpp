@@ -39,7 +39,7 @@ struct plot {
   std::vector<plot_series> series;
 };
 
-void write_plot(std::ostream& out, const plot& what);
+void write_plot(std::ostream& out, const plot& chart);
 
 /// One row of bars over the same x axis, with ticks below.
 struct strip_bar {
@@ -54,7 +54,7 @@ struct strip {
   std::vector<strip_bar> bars;
   std::vector<strip_bar> ticks;  ///< `begin` counts
 };
-void write_strip(std::ostream& out, const strip& what);
+void write_strip(std::ostream& out, const strip& chart);
 
 /// "800", "1.5k", "20M".
 std::string count_label(double count);

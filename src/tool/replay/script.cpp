@@ -186,8 +186,8 @@ std::optional<script::action> script::take_next() {
   return std::exchange(ahead_, std::nullopt);
 }
 
-script::action script::injected(action_kind what, const std::string& name, bool is_last) const {
-  action made{what, name, line_number_};
+script::action script::injected(action_kind kind, const std::string& name, bool is_last) const {
+  action made{kind, name, line_number_};
   made.own = R"({"action":")" + name + R"("})";
   made.is_injected = true;
   made.is_last = is_last;

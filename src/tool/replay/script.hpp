@@ -71,7 +71,7 @@ class script {
   /// or it is an unknown action before the first record that the successor gets.
   [[nodiscard]] bool cut_to_successor(action& next);
   [[nodiscard]] std::optional<action> take_next();
-  [[nodiscard]] action injected(protocol::action_kind what, const std::string& name,
+  [[nodiscard]] action injected(protocol::action_kind kind, const std::string& name,
                                 bool is_last) const;
 
   const options& options_;

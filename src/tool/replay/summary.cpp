@@ -7,13 +7,14 @@
 
 namespace kclxx::replay {
 
-void diagnostics::add(std::size_t transcript_line, std::string what, std::string_view child_line) {
+void diagnostics::add(std::size_t transcript_line, std::string message,
+                      std::string_view child_line) {
   constexpr std::size_t most_shown = 200;
   ++count_;
   if (first_.size() == most_kept) return;
   std::string shown(child_line.substr(0, most_shown));
   if (child_line.size() > most_shown) shown += "...";
-  first_.push_back({transcript_line, std::move(what), std::move(shown)});
+  first_.push_back({transcript_line, std::move(message), std::move(shown)});
 }
 
 void durations::add(std::chrono::nanoseconds one) {

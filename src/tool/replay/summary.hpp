@@ -28,7 +28,7 @@ class diagnostics {
  public:
   static constexpr std::size_t most_kept = 100;
 
-  void add(std::size_t transcript_line, std::string what, std::string_view child_line = {});
+  void add(std::size_t transcript_line, std::string message, std::string_view child_line = {});
   [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
   [[nodiscard]] const std::vector<diagnostic>& first() const noexcept { return first_; }
 

@@ -13,28 +13,28 @@ std::string ending(int status, int signal) {
 
 }  // namespace
 
-void verdict::breach(std::string what, std::string_view child_line) {
-  summary_.breaches.add(line_, std::move(what), child_line);
+void verdict::breach(std::string message, std::string_view child_line) {
+  summary_.breaches.add(line_, std::move(message), child_line);
 }
 
-void verdict::damage(std::size_t transcript_line, std::string what) {
-  if (!summary_.damage) summary_.damage = diagnostic{transcript_line, std::move(what), {}};
+void verdict::damage(std::size_t transcript_line, std::string message) {
+  if (!summary_.damage) summary_.damage = diagnostic{transcript_line, std::move(message), {}};
 }
 
-void verdict::fail(std::string why) {
-  if (!summary_.failure) summary_.failure = diagnostic{line_, std::move(why), {}};
+void verdict::fail(std::string reason) {
+  if (!summary_.failure) summary_.failure = diagnostic{line_, std::move(reason), {}};
 }
 
 void verdict::on_lost_line(std::string_view line) {
   if (!is_end_explained()) breach("nobody reads this line: it came after the last status", line);
 }
 
-void verdict::on_worker_ended(const std::string& why, std::string_view child_line) {
+void verdict::on_worker_ended(const std::string& reason, std::string_view child_line) {
   worker_ended_ = true;
   if (output_ended_) {
-    fail(why);
+    fail(reason);
   } else if (!was_killed_) {
-    breach(why + "; the daemon ends the whole worker", child_line);
+    breach(reason + "; the daemon ends the whole worker", child_line);
   }
 }
 

@@ -21,15 +21,15 @@ class verdict {
   /// The action that what follows is about.
   void begin_action(std::size_t transcript_line) noexcept { line_ = transcript_line; }
 
-  void breach(std::string what, std::string_view child_line = {});
+  void breach(std::string message, std::string_view child_line = {});
   /// The transcript is wrong; the first time counts.
-  void damage(std::size_t transcript_line, std::string what);
+  void damage(std::size_t transcript_line, std::string message);
   /// The child failed; the first time counts.
-  void fail(std::string why);
+  void fail(std::string reason);
   /// Nobody reads this line of the child.
   void on_lost_line(std::string_view line);
   /// The daemon would end its worker.
-  void on_worker_ended(const std::string& why, std::string_view child_line);
+  void on_worker_ended(const std::string& reason, std::string_view child_line);
 
   /// A fault ended the dialogue: how the child leaves is no failure.
   void on_deliberate_end() noexcept { is_deliberate_ = true; }

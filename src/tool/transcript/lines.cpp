@@ -103,30 +103,30 @@ const char* parse_bytes(std::string_view token, std::string& text) {
   return nullptr;
 }
 
-const char* parse_line(cursor at, entry& out, std::string& text) {
-  if (at.eat(R"("child")")) {
+const char* parse_line(cursor input, entry& out, std::string& text) {
+  if (input.eat(R"("child")")) {
     out.kind = entry_kind::child_line;
-  } else if (at.eat(R"("daemon")")) {
+  } else if (input.eat(R"("daemon")")) {
     out.kind = entry_kind::daemon_line;
   } else {
     return "\"from\" is neither \"daemon\" nor \"child\"";
   }
   enum { raw, escaped, base64, unknown } form = unknown;
-  bool has_more = at.eat_comma();
-  if (has_more && at.eat_key(R"("length":)")) {
-    if (!at.eat_number(out.whole_length)) return "\"length\" is not a number";
+  bool has_more = input.eat_comma();
+  if (has_more && input.eat_key(R"("length":)")) {
+    if (!input.eat_number(out.whole_length)) return "\"length\" is not a number";
     if (out.kind == entry_kind::daemon_line) return "the line was too long to be recorded";
-    has_more = at.eat_comma();
+    has_more = input.eat_comma();
   }
   if (has_more) {
-    form = at.eat_key(R"("line":)")    ? raw
-           : at.eat_key(R"("text":)")  ? escaped
-           : at.eat_key(R"("bytes":)") ? base64
-                                       : unknown;
+    form = input.eat_key(R"("line":)")    ? raw
+           : input.eat_key(R"("text":)")  ? escaped
+           : input.eat_key(R"("bytes":)") ? base64
+                                          : unknown;
   }
   if (form == unknown) return "\"from\" is not followed by \"line\", \"text\" or \"bytes\"";
   std::string_view value;
-  if (!at.eat_value(value)) return "is damaged: it does not end with }";
+  if (!input.eat_value(value)) return "is damaged: it does not end with }";
   if (form == raw) {
     if (out.whole_length > 0) return "\"length\" does not belong to \"line\"";
     out.line = value;
@@ -144,22 +144,22 @@ const char* parse_line(cursor at, entry& out, std::string& text) {
   return nullptr;
 }
 
-const char* parse_event(cursor at, entry& out) {
+const char* parse_event(cursor input, entry& out) {
   bool is_whole = true;
-  if (at.eat(R"("end_of_input")")) {
+  if (input.eat(R"("end_of_input")")) {
     out.kind = entry_kind::end_of_input;
-  } else if (at.eat(R"("end_of_output")")) {
+  } else if (input.eat(R"("end_of_output")")) {
     out.kind = entry_kind::end_of_output;
-  } else if (at.eat(R"("exit")")) {
-    is_whole = at.eat_comma();
-    out.kind = at.eat_key(R"("signal":)") ? entry_kind::killed : entry_kind::exit;
-    is_whole = is_whole && (out.kind == entry_kind::killed || at.eat_key(R"("status":)")) &&
-               at.eat_number(out.number);
+  } else if (input.eat(R"("exit")")) {
+    is_whole = input.eat_comma();
+    out.kind = input.eat_key(R"("signal":)") ? entry_kind::killed : entry_kind::exit;
+    is_whole = is_whole && (out.kind == entry_kind::killed || input.eat_key(R"("status":)")) &&
+               input.eat_number(out.number);
   } else {
     return "\"event\" is none of \"exit\", \"end_of_input\", \"end_of_output\"";
   }
   std::string_view rest;
-  if (is_whole && at.eat_value(rest) && rest.empty()) return nullptr;
+  if (is_whole && input.eat_value(rest) && rest.empty()) return nullptr;
   return "the event is damaged, or something comes after it";
 }
 

@@ -16,10 +16,10 @@ constexpr std::size_t chunk = std::size_t{256} << 10;
 }  // namespace
 
 transcript_error::transcript_error(const std::string& name, std::size_t line_number,
-                                   const std::string& what)
-    : std::runtime_error(name + ":" + std::to_string(line_number) + ": " + what),
+                                   const std::string& message)
+    : std::runtime_error(name + ":" + std::to_string(line_number) + ": " + message),
       line_number_(line_number),
-      problem_at_(std::string_view(this->what()).size() - what.size()) {}
+      problem_at_(std::string_view(this->what()).size() - message.size()) {}
 
 reader::reader(byte_source& source, std::string name, std::size_t max_line)
     : source_(source), name_(std::move(name)), max_line_(max_line) {
@@ -56,8 +56,8 @@ bool reader::next(entry& out) {
   return true;
 }
 
-void reader::fail(const std::string& what) const {
-  throw transcript_error(name_, line_number_, what);
+void reader::fail(const std::string& message) const {
+  throw transcript_error(name_, line_number_, message);
 }
 
 bool reader::next_line(std::string_view& line) {

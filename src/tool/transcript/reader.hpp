@@ -18,7 +18,7 @@ namespace kclxx::transcript {
 /// number of the line.
 class transcript_error : public std::runtime_error {
  public:
-  transcript_error(const std::string& name, std::size_t line_number, const std::string& what);
+  transcript_error(const std::string& name, std::size_t line_number, const std::string& message);
   [[nodiscard]] std::size_t line_number() const noexcept { return line_number_; }
   /// The message without the file and the line in front.
   [[nodiscard]] const char* problem() const noexcept { return what() + problem_at_; }
@@ -50,7 +50,7 @@ class reader {
 
  private:
   bool next_line(std::string_view& line);
-  [[noreturn]] void fail(const std::string& what) const;
+  [[noreturn]] void fail(const std::string& message) const;
 
   byte_source& source_;
   std::string name_;

@@ -85,10 +85,10 @@ std::string text_of_file(const std::string& name) {
   return text;
 }
 
-output_file::output_file(std::string name, access who)
+output_file::output_file(std::string name, access readers)
     : name_(std::move(name)),
       file_(::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_APPEND | O_CLOEXEC,
-                   who == access::owner ? 0600 : 0666)) {
+                   readers == access::owner ? 0600 : 0666)) {
   if (!file_.is_open()) fail(name_, "made");
 }
 

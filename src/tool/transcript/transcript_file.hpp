@@ -43,7 +43,7 @@ std::string text_of_file(const std::string& name);
 class output_file : public transcript::byte_sink {
  public:
   enum class access { default_mode, owner };
-  explicit output_file(std::string name, access who = access::default_mode);
+  explicit output_file(std::string name, access readers = access::default_mode);
   void write(std::span<const std::string_view> pieces) override;
   /// Gives it another name in the same file system; one that is there already is replaced.
   void rename(const std::string& target);

@@ -96,11 +96,11 @@ bool hand_over::has_exited(int& status) const {
 }
 
 hand_over::answer hand_over::offer_shard(const io::process_identity& daemon, char** environment,
-                                         failure& why) {
+                                         failure& reason) {
   // One that has closed the connection may have answered before.
   if (!send_shard(connection_.get(), daemon, environment) && errno != EPIPE &&
       errno != ECONNRESET) {
-    why.set("the shard cannot be handed over: %s", std::strerror(errno));
+    reason.set("the shard cannot be handed over: %s", std::strerror(errno));
     return answer::refused;
   }
   reply_message reply;
@@ -109,20 +109,20 @@ hand_over::answer hand_over::offer_shard(const io::process_identity& daemon, cha
   if (received != event::message) {
     int status = 0;
     if (has_exited(status)) return WIFSIGNALED(status) ? answer::crashed : answer::exited;
-    why.set("the resident has closed the connection");
+    reason.set("the resident has closed the connection");
   } else if (!is_readable(reply)) {
-    why.set("something else than a resident answers at its socket");
+    reason.set("something else than a resident answers at its socket");
   } else if (reply.header.version != hand_over_version) {
-    why.set("the resident has version %u of the hand-over, and kclxx-share has version %u",
-            reply.header.version, hand_over_version);
+    reason.set("the resident has version %u of the hand-over, and kclxx-share has version %u",
+               reply.header.version, hand_over_version);
   } else if (reply.header.kind != message_kind::accepted) {
     reply.reason[sizeof reply.reason - 1] = '\0';
-    why.set("the program refused: %s", reply.reason);
+    reason.set("the program refused: %s", reply.reason);
     // Or the program would find it among its children, once it has left.
     int ignored = 0;
     if (is_own_child()) has_exited(ignored);
   }
-  return why.is_set() ? answer::refused : answer::accepted;
+  return reason.is_set() ? answer::refused : answer::accepted;
 }
 
 int hand_over::wait_for_end() {

@@ -21,7 +21,7 @@ class hand_over {
 
   enum class answer {
     accepted,
-    refused,      // with `why`
+    refused,      // with `reason`
     exited,       // the resident's process; it has touched nothing
     crashed,      // the same, by a signal; of a child only
     input_ended,  // the daemon is gone
@@ -29,7 +29,7 @@ class hand_over {
   [[nodiscard]] bool is_own_child() const { return child_ != -1; }
   /// Offers the descriptors 0, 1 and 2, and waits for the answer. While the program starts, that
   /// may take long.
-  answer offer_shard(const io::process_identity& daemon, char** environment, failure& why);
+  answer offer_shard(const io::process_identity& daemon, char** environment, failure& reason);
   /// The exit status of the shard that was accepted; resident_gone when the resident is.
   int wait_for_end();
 

@@ -72,33 +72,34 @@ void let_go() {
 /// A connection to the resident, which is started where there is none: by one launcher, while the
 /// others wait for the lock.
 meeting_place::found find_resident(const program& program, const io::process_identity& daemon,
-                                   const meeting_place& place, hand_over& to, failure& why) {
-  const auto found = place.connect(to, why);
-  if (found != meeting_place::found::nobody || why.is_set()) return found;
+                                   const meeting_place& place, hand_over& connection,
+                                   failure& reason) {
+  const auto found = place.connect(connection, reason);
+  if (found != meeting_place::found::nobody || reason.is_set()) return found;
   const folder_lock lock(place.folder());
-  if (!lock.is_held()) why.set("the folder cannot be locked: %s", std::strerror(errno));
-  const auto again = why.is_set() ? found : place.connect(to, why);
-  if (again != meeting_place::found::nobody || why.is_set()) return again;
-  to = start_resident(program, daemon, place, environ, why);
+  if (!lock.is_held()) reason.set("the folder cannot be locked: %s", std::strerror(errno));
+  const auto again = reason.is_set() ? found : place.connect(connection, reason);
+  if (again != meeting_place::found::nobody || reason.is_set()) return again;
+  connection = start_resident(program, daemon, place, environ, reason);
   return meeting_place::found::resident;
 }
 
 /// Serves the shard to its end. Returns with the reason when it cannot be shared.
-void share(const program& program, const io::process_identity& daemon, failure& why) {
-  if (!is_pipe_or_socket(STDIN_FILENO)) why.set("stdin is neither a pipe nor a socket");
-  if (why.is_set()) return;
-  const meeting_place place(daemon, hash_of(program, environ), why);
+void share(const program& program, const io::process_identity& daemon, failure& reason) {
+  if (!is_pipe_or_socket(STDIN_FILENO)) reason.set("stdin is neither a pipe nor a socket");
+  if (reason.is_set()) return;
+  const meeting_place place(daemon, hash_of(program, environ), reason);
   // A resident may be killed between two steps; then there is another one, or room for one.
-  while (!why.is_set()) {
+  while (!reason.is_set()) {
     leave_if_gone(daemon);
-    hand_over to;
-    const auto found = find_resident(program, daemon, place, to, why);
-    if (why.is_set() || found == meeting_place::found::busy) continue;
+    hand_over connection;
+    const auto found = find_resident(program, daemon, place, connection, reason);
+    if (reason.is_set() || found == meeting_place::found::busy) continue;
     int status = -1;
-    switch (to.offer_shard(daemon, environ, why)) {
+    switch (connection.offer_shard(daemon, environ, reason)) {
       case hand_over::answer::accepted:
         let_go();
-        status = to.wait_for_end();
+        status = connection.wait_for_end();
         break;
       case hand_over::answer::input_ended:
         leave_without_daemon();
@@ -107,8 +108,8 @@ void share(const program& program, const io::process_identity& daemon, failure& 
         break;
       case hand_over::answer::exited:
         place.remove_if_dead();
-        if (to.is_own_child()) {
-          why.set("the program ended before it took the shard over; it has to call kclxx::run");
+        if (connection.is_own_child()) {
+          reason.set("the program ended before it took the shard over; it has to call kclxx::run");
         }
         break;
       case hand_over::answer::refused:

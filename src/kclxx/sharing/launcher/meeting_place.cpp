@@ -25,17 +25,17 @@ const char* variable(const char* name) {
   return value != nullptr && *value != '\0' ? value : nullptr;
 }
 
-void write_folder_name(char (&to)[PATH_MAX]) {
+void write_folder_name(char (&buffer)[PATH_MAX]) {
   if (const char* runtime = variable("RUNTIME_DIRECTORY")) {
     // systemd's: several are separated by colons. It may be open to others, so a folder in it.
     const int first = static_cast<int>(std::strcspn(runtime, ":"));
-    std::snprintf(to, sizeof to, "%.*s/kclxx-share", first, runtime);
+    std::snprintf(buffer, sizeof buffer, "%.*s/kclxx-share", first, runtime);
   } else if (const char* session = variable("XDG_RUNTIME_DIR")) {
-    std::snprintf(to, sizeof to, "%s/kclxx-share", session);
+    std::snprintf(buffer, sizeof buffer, "%s/kclxx-share", session);
   } else {
     const char* temporary = variable("TMPDIR");
-    std::snprintf(to, sizeof to, "%s/kclxx-share-%u", temporary == nullptr ? "/tmp" : temporary,
-                  ::geteuid());
+    std::snprintf(buffer, sizeof buffer, "%s/kclxx-share-%u",
+                  temporary == nullptr ? "/tmp" : temporary, ::geteuid());
   }
 }
 
@@ -49,39 +49,40 @@ sockaddr_un address_of(int folder, const char* name) {
 
 }  // namespace
 
-meeting_place::meeting_place(const io::process_identity& daemon, std::uint64_t hash, failure& why) {
+meeting_place::meeting_place(const io::process_identity& daemon, std::uint64_t hash,
+                             failure& reason) {
   std::snprintf(
       name_, sizeof name_, "%llu-%llu-%016llx", static_cast<unsigned long long>(daemon.id),
       static_cast<unsigned long long>(daemon.start), static_cast<unsigned long long>(hash));
-  open_folder(why);
+  open_folder(reason);
 }
 
-void meeting_place::open_folder(failure& why) {
+void meeting_place::open_folder(failure& reason) {
   char path[PATH_MAX];
   write_folder_name(path);
   const int size = std::snprintf(path_, sizeof path_, "%s/%s", path, name_);
   if (path[0] != '/' || size >= static_cast<int>(sizeof path_)) path_[0] = '\0';
   if (::mkdir(path, 0700) == -1 && errno != EEXIST) {
-    why.set("the folder %s cannot be made: %s", path, std::strerror(errno));
+    reason.set("the folder %s cannot be made: %s", path, std::strerror(errno));
     return;
   }
   folder_ = io::descriptor(::open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat status {};
   if (!folder_.is_open() || ::fstat(folder_.get(), &status) == -1) {
-    why.set("the folder %s cannot be opened: %s", path, std::strerror(errno));
+    reason.set("the folder %s cannot be opened: %s", path, std::strerror(errno));
   } else if (status.st_uid != ::geteuid()) {
-    why.set("the folder %s belongs to the user %u", path, status.st_uid);
+    reason.set("the folder %s belongs to the user %u", path, status.st_uid);
   } else if ((status.st_mode & 077) != 0) {
-    why.set("the folder %s is open to other users; chmod 700 %s", path, path);
+    reason.set("the folder %s is open to other users; chmod 700 %s", path, path);
   }
 }
 
-meeting_place::found meeting_place::connect_to(const char* name, hand_over& to,
-                                               failure& why) const {
+meeting_place::found meeting_place::connect_to(const char* name, hand_over& connection,
+                                               failure& reason) const {
   const sockaddr_un address = address_of(folder(), name);
   io::descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!socket.is_open()) {
-    why.set("no socket to the resident: %s", std::strerror(errno));
+    reason.set("no socket to the resident: %s", std::strerror(errno));
     return found::nobody;
   }
   // While more launchers wait there than the system allows.
@@ -94,7 +95,7 @@ meeting_place::found meeting_place::connect_to(const char* name, hand_over& to,
   if (result == -1 && errno == EAGAIN) return found::busy;
   if (result == -1) {
     if (errno != ENOENT && errno != ECONNREFUSED) {
-      why.set("the resident's socket cannot be reached: %s", std::strerror(errno));
+      reason.set("the resident's socket cannot be reached: %s", std::strerror(errno));
     }
     return found::nobody;
   }
@@ -104,7 +105,7 @@ meeting_place::found meeting_place::connect_to(const char* name, hand_over& to,
   socklen_t size = sizeof peer;
   if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == -1 ||
       peer.uid != ::geteuid()) {
-    why.set("the process at the resident's socket belongs to the user %u", peer.uid);
+    reason.set("the process at the resident's socket belongs to the user %u", peer.uid);
     return found::nobody;
   }
   // Where a program that the resident's main has started keeps the socket, nobody accepts.
@@ -112,14 +113,14 @@ meeting_place::found meeting_place::connect_to(const char* name, hand_over& to,
   pollfd ended{process.get(), POLLIN, 0};
   if (process.is_open() ? ::poll(&ended, 1, 0) == 1 : errno == ESRCH) return found::nobody;
   if (!process.is_open()) {
-    why.set("the resident cannot be watched: %s", std::strerror(errno));
+    reason.set("the resident cannot be watched: %s", std::strerror(errno));
     return found::nobody;
   }
-  to = hand_over(std::move(socket), std::move(process));
+  connection = hand_over(std::move(socket), std::move(process));
   return found::resident;
 }
 
-io::descriptor meeting_place::bind(std::uint64_t& inode, failure& why) const {
+io::descriptor meeting_place::bind(std::uint64_t& inode, failure& reason) const {
   sweep();
   remove();
   io::descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
@@ -130,7 +131,7 @@ io::descriptor meeting_place::bind(std::uint64_t& inode, failure& why) const {
   struct stat file {};
   if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == -1 ||
       ::fstatat(folder(), name_, &file, AT_SYMLINK_NOFOLLOW) == -1) {
-    why.set("the resident's socket cannot be made: %s", std::strerror(errno));
+    reason.set("the resident's socket cannot be made: %s", std::strerror(errno));
     remove();
     return {};
   }

@@ -15,7 +15,7 @@ namespace kclxx::sharing {
 class meeting_place {
  public:
   /// Makes the folder where it is missing. Errors: `why`.
-  meeting_place(const io::process_identity& daemon, std::uint64_t hash, failure& why);
+  meeting_place(const io::process_identity& daemon, std::uint64_t hash, failure& reason);
 
   [[nodiscard]] int folder() const { return folder_.get(); }
   [[nodiscard]] const char* name() const { return name_; }
@@ -25,19 +25,21 @@ class meeting_place {
     busy,      // it does not accept at present; returned after a short wait
     nobody,    // or `why`
   };
-  found connect(hand_over& to, failure& why) const { return connect_to(name_, to, why); }
+  found connect(hand_over& connection, failure& reason) const {
+    return connect_to(name_, connection, reason);
+  }
 
   /// A resident's socket, in place of a dead one's. Nobody listens there yet. Under the folder's
   /// lock. Errors: `why`.
-  [[nodiscard]] io::descriptor bind(std::uint64_t& inode, failure& why) const;
+  [[nodiscard]] io::descriptor bind(std::uint64_t& inode, failure& reason) const;
   /// Removes the socket's file. Under the folder's lock.
   void remove() const;
   /// The same if nobody listens there any more. Takes the lock.
   void remove_if_dead() const;
 
  private:
-  void open_folder(failure& why);
-  found connect_to(const char* name, hand_over& to, failure& why) const;
+  void open_folder(failure& reason);
+  found connect_to(const char* name, hand_over& connection, failure& reason) const;
   void sweep() const;
 
   io::descriptor folder_;

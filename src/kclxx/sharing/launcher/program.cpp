@@ -21,13 +21,13 @@ namespace {
 using hash = detail::fnv_hash;
 
 /// With its end, so that "a", "b" is another thing than "ab".
-void add_text(hash& to, const char* text) { to.add({text, std::strlen(text) + 1}); }
+void add_text(hash& result, const char* text) { result.add({text, std::strlen(text) + 1}); }
 
-void add_file(hash& to, const char* path) {
+void add_file(hash& result, const char* path) {
   struct stat status {};
   if (::stat(path, &status) == -1) return;
-  to.add(status.st_dev);
-  to.add(status.st_ino);
+  result.add(status.st_dev);
+  result.add(status.st_ino);
 }
 
 }  // namespace

@@ -83,19 +83,19 @@ bool open_pair(std::array<io::descriptor, 2>& ends, bool is_pipe) {
 }  // namespace
 
 hand_over start_resident(const program& program, const io::process_identity& daemon,
-                         const meeting_place& place, char** environment, failure& why) {
+                         const meeting_place& place, char** environment, failure& reason) {
   sockets sockets;
-  sockets.listening = place.bind(sockets.inode, why);
-  if (why.is_set()) return {};
+  sockets.listening = place.bind(sockets.inode, reason);
+  if (reason.is_set()) return {};
   if (!open_pair(sockets.connection, false) || !open_pair(sockets.listens, true)) {
-    why.set("no socket for the resident: %s", std::strerror(errno));
+    reason.set("no socket for the resident: %s", std::strerror(errno));
     place.remove();
     return {};
   }
   const pid_t child = ::fork();
   if (child == 0) become_resident(program, daemon, place, sockets, environment);
   if (child == -1) {
-    why.set("the resident cannot be started: %s", std::strerror(errno));
+    reason.set("the resident cannot be started: %s", std::strerror(errno));
     place.remove();
     return {};
   }
@@ -106,7 +106,7 @@ hand_over start_resident(const program& program, const io::process_identity& dae
   while (::read(sockets.listens[0].get(), &byte, 1) == -1 && errno == EINTR) continue;
   sockets.listens[0].close();
   io::descriptor process = io::open_process(static_cast<std::uint64_t>(child));
-  if (!process.is_open()) why.set("the resident cannot be watched: %s", std::strerror(errno));
+  if (!process.is_open()) reason.set("the resident cannot be watched: %s", std::strerror(errno));
   return {std::move(sockets.connection[0]), std::move(process), child};
 }
 
