@@ -15,6 +15,7 @@
 
 #include <kclxx/asio_timer.hpp>  // IWYU pragma: export
 #include <kclxx/checkpointer.hpp>
+#include <kclxx/detail/asio_handler.hpp>
 #include <kclxx/detail/asio_pending_checkpoints.hpp>
 #include <kclxx/detail/asio_processor.hpp>
 #include <kclxx/detail/asio_running_records.hpp>
@@ -54,8 +55,8 @@ template <class Handler>
 requires(detail::handles_record<std::decay_t<Handler>> ||
          detail::makes_handler<std::decay_t<Handler>>) [[nodiscard]] processor_factory
     parallel(Handler&& handler, failure_policy policy = {}, parallel_options options = {}) {
-  return detail::make(std::forward<Handler>(handler), std::move(policy), std::move(options),
-                      std::nullopt);
+  return detail::make(detail::source_of(std::forward<Handler>(handler)), std::move(policy),
+                      std::move(options), std::nullopt);
 }
 
 /// The same on an executor of the program's own.
@@ -68,8 +69,8 @@ requires(detail::handles_record<std::decay_t<Handler>> ||
          detail::makes_handler<std::decay_t<Handler>>) [[nodiscard]] processor_factory
     parallel(Handler&& handler, failure_policy policy, parallel_options options,
              boost::asio::any_io_executor executor) {
-  return detail::make(std::forward<Handler>(handler), std::move(policy), std::move(options),
-                      std::move(executor));
+  return detail::make(detail::source_of(std::forward<Handler>(handler)), std::move(policy),
+                      std::move(options), std::move(executor));
 }
 
 /// checkpointer::async_checkpoint with a completion token: use_awaitable, use_future, a callback.

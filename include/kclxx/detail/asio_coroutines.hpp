@@ -34,16 +34,17 @@ namespace kclxx::asio::detail {
 class coroutines : public std::enable_shared_from_this<coroutines> {
  public:
   /// Runs `function`, which makes the coroutine, and calls `ended` with what it threw: a null
-  /// pointer when it returned. Both run on `on`. `ended` is called exactly once, unless the
+  /// pointer when it returned. Both run on `executor`. `ended` is called exactly once, unless the
   /// executor is destroyed first.
   ///
-  /// `on` must run one function at a time, as a strand does: the state of a coroutine has no lock.
+  /// `executor` must run one function at a time, as a strand does: the state of a coroutine has no
+  /// lock.
   /// Errors: std::bad_alloc.
   /// Blocking: no. The coroutine does not begin within this call.
   template <class Function, class Ended>
-  void start(const boost::asio::any_io_executor& on, Function function, Ended ended) {
+  void start(const boost::asio::any_io_executor& executor, Function function, Ended ended) {
     // Known to cancel() and wait() before it begins.
-    const auto added = std::make_shared<one>(on);
+    const auto added = std::make_shared<one>(executor);
     {
       const std::lock_guard lock(mutex_);
       all_.insert(added);
@@ -64,8 +65,8 @@ class coroutines : public std::enable_shared_from_this<coroutines> {
       self->remove(added);
     };
     // co_spawn fills the slot, which belongs to the executor.
-    boost::asio::post(on, [self = shared_from_this(), added, body = std::move(body),
-                           end = std::move(end)]() mutable {
+    boost::asio::post(executor, [self = shared_from_this(), added, body = std::move(body),
+                                 end = std::move(end)]() mutable {
 #if BOOST_VERSION >= 107700
       boost::asio::co_spawn(
           added->on, std::move(body),
@@ -101,9 +102,9 @@ class coroutines : public std::enable_shared_from_this<coroutines> {
   }
 
   /// Until the last coroutine has ended, or is destroyed with its execution context.
-  void keep(std::shared_ptr<void> what) {
+  void keep(std::shared_ptr<void> contents) {
     const std::lock_guard lock(mutex_);
-    kept_ = std::move(what);
+    kept_ = std::move(contents);
   }
 
  private:
@@ -138,9 +139,9 @@ class coroutines : public std::enable_shared_from_this<coroutines> {
 
   /// On the executor: a signal may be emitted only where its coroutine runs, and only until the
   /// coroutine has ended.
-  static void cancel([[maybe_unused]] one& which) {
+  static void cancel([[maybe_unused]] one& coroutine) {
 #if BOOST_VERSION >= 107700
-    if (!which.has_ended) which.signal.emit(boost::asio::cancellation_type::all);
+    if (!coroutine.has_ended) coroutine.signal.emit(boost::asio::cancellation_type::all);
 #endif
   }
 

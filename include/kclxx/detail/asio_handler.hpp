@@ -2,7 +2,10 @@
 // The forms that a coroutine handler may have, and how each is called.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <type_traits>
+#include <utility>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
@@ -29,33 +32,52 @@ template <class Handler>
 concept makes_handler = std::is_invocable_v<Handler&, const shard_context&, executor_type> &&
     handles_record<std::invoke_result_t<Handler&, const shard_context&, executor_type>>;
 
-/// The handler of a shard that starts: what the program's function makes for it, or the function
-/// itself, which all shards share.
-/// Errors: what the program's function throws.
-/// Thread safety: shards may start at the same time; the program's function must allow for that.
-/// Lifetime: a reference to `handler`, unless a new one is made.
+/// A handler of the program, whatever its type: so the rest is compiled once for all handlers.
+/// Called where the coroutine is to run.
+/// Errors: what the handler throws before it makes the coroutine, when it is a plain function.
+/// Lifetime: the function, the record and the shard must outlive the coroutine, which refers to
+/// them.
+using coroutine_handler =
+    std::function<boost::asio::awaitable<void>(const record&, const shard_context&)>;
+
+/// A handler of both forms is called with the record alone.
 template <class Handler>
-decltype(auto) make_handler(Handler& handler, const shard_context& shard,
-                            const executor_type& executor) {
-  if constexpr (makes_handler<Handler>) {
-    return handler(shard, executor);
-  } else {
-    return handler;
-  }
+coroutine_handler erased(std::shared_ptr<Handler> handler) {
+  return [handler = std::move(handler)](
+             const record& event, const shard_context& shard) -> boost::asio::awaitable<void> {
+    if constexpr (takes_record<Handler>) {
+      return (*handler)(event);
+    } else {
+      return (*handler)(event, shard);
+    }
+  };
 }
 
-/// The coroutine for one record; it has not begun to run. A handler of both forms is called
-/// with the record alone.
-/// Errors: what the handler throws before it makes the coroutine, when it is a plain function.
-/// Thread safety: called where the coroutine is to run.
-/// Lifetime: `handler`, `record` and `shard` must outlive the coroutine, which refers to them.
+/// What the program has passed to `parallel`.
+struct handler_source {
+  /// The handler of a shard that starts.
+  /// Errors: what the program's function throws.
+  /// Thread safety: shards may start at the same time; the program's function must allow for that.
+  std::function<coroutine_handler(const shard_context&, const executor_type&)> handler_of;
+  /// Each shard gets a handler of its own, which belongs to the shard's executor.
+  bool makes_handlers = false;
+};
+
 template <class Handler>
-boost::asio::awaitable<void> call(Handler& handler, const kclxx::record& record,
-                                  const shard_context& shard) {
-  if constexpr (takes_record<Handler>) {
-    return handler(record);
+handler_source source_of(Handler&& handler) {
+  using stored = std::decay_t<Handler>;
+  auto shared = std::make_shared<stored>(std::forward<Handler>(handler));
+  if constexpr (makes_handler<stored>) {
+    using made = std::remove_cvref_t<
+        std::invoke_result_t<stored&, const shard_context&, const executor_type&>>;
+    return {[shared](const shard_context& shard, const executor_type& executor) {
+              return erased(std::make_shared<made>((*shared)(shard, executor)));
+            },
+            true};
   } else {
-    return handler(record, shard);
+    return {
+        [handler = erased(shared)](const shard_context&, const executor_type&) { return handler; },
+        false};
   }
 }
 

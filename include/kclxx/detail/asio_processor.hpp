@@ -8,7 +8,6 @@
 #include <optional>
 #include <stop_token>
 #include <tuple>
-#include <type_traits>
 #include <utility>
 
 #include <boost/asio/execution/outstanding_work.hpp>
@@ -33,15 +32,13 @@ namespace kclxx::asio::detail {
 /// Lifetime: the shard_context must outlive it, and an executor of the program's own must run until
 /// it is destroyed. When its io_context has stopped, the session ends, and what the coroutines
 /// refer to is kept until the io_context is destroyed.
-template <class Handler>
 class processor final : public record_processor {
  public:
   /// Errors: those of kclxx::parallel's factory; what is thrown by the program's function that
   /// makes a handler; std::system_error when the thread of the io_context cannot be started.
-  processor(std::shared_ptr<Handler> shared, const failure_policy& policy,
-            const parallel_options& options, const std::optional<executor_type>& executor,
-            const shard_context& shard)
-      : shared_(std::move(shared)) {
+  processor(handler_source source, const failure_policy& policy, const parallel_options& options,
+            const std::optional<executor_type>& executor, const shard_context& shard)
+      : source_(std::move(source)) {
     executor ? require_real_time(shard) : static_cast<void>(own_.emplace(shard));
     executor_ = executor ? *executor : own_->executor();
     require_running(executor_);
@@ -54,7 +51,8 @@ class processor final : public record_processor {
     shard_ = service_access::with(shard, std::move(service));
     const auto make = [this](const shard_context& clamped) {
       context_ = service_access::with(clamped, service_access::of(clamped));
-      handler_ = std::make_shared<stored_handler>(make_handler(*shared_, *context_, executor_));
+      handler_ =
+          std::make_shared<const coroutine_handler>(source_.handler_of(*context_, executor_));
       return [this](completion done) { start(std::move(done)); };
     };
     inner_ = kclxx::parallel(make, policy, options)(*shard_);
@@ -76,7 +74,7 @@ class processor final : public record_processor {
       keep_what_coroutines_use();
       return;
     }
-    if constexpr (makes_handler<Handler>) destroy_handler();
+    if (source_.makes_handlers) destroy_handler();
   }
 
   void process_records(record_batch batch, const checkpointer& checkpointer) override {
@@ -90,31 +88,25 @@ class processor final : public record_processor {
   }
 
  private:
-  // A handler that is made for the shard is kept here; one that shards share is referred to.
-  using handler_type = std::remove_cvref_t<decltype(make_handler(
-      std::declval<Handler&>(), std::declval<const shard_context&>(),
-      std::declval<const executor_type&>()))>;
-  using stored_handler =
-      std::conditional_t<makes_handler<Handler>, handler_type, std::reference_wrapper<Handler>>;
   struct cancel_function {
-    std::shared_ptr<coroutines> which;
-    void operator()() const { which->cancel(); }
+    std::shared_ptr<coroutines> running;
+    void operator()() const { running->cancel(); }
   };
 
   /// The handler of the inner processor: begins the coroutine of one record, which reports to
   /// `done` when it ends.
   void start(completion done) {
     // Several threads may run the program's executor; a strand lets one at a time run a coroutine.
-    const executor_type on = own_ ? executor_ : executor_type(boost::asio::make_strand(executor_));
+    const executor_type executor =
+        own_ ? executor_ : executor_type(boost::asio::make_strand(executor_));
     // The completion keeps the record, and is kept until the coroutine has ended. Completions
     // outlive the inner processor, so the record is there while the destructor waits, too.
-    const record& what = done.record();
+    const record& event = done.record();
     running_->start(
-        on,
-        [handler = handler_.get(), context = context_.get(), &what] {
-          return running_records::run(what, [handler, context, &what] {
-            return call<handler_type>(*handler, what, *context);
-          });
+        executor,
+        [handler = handler_.get(), context = context_.get(), &event] {
+          return running_records::run(
+              event, [handler, context, &event] { return (*handler)(event, *context); });
         },
         [done = std::move(done)](std::exception_ptr thrown) mutable {
           thrown ? done.fail(std::move(thrown)) : done.complete();
@@ -140,12 +132,11 @@ class processor final : public record_processor {
   /// The program's io_context destroys the coroutines, or runs them once more.
   void keep_what_coroutines_use() {
     running_->keep(
-        std::make_shared<std::tuple<decltype(shared_), decltype(context_), decltype(handler_)>>(
-            shared_, context_, handler_));
+        std::make_shared<std::tuple<decltype(source_), decltype(context_), decltype(handler_)>>(
+            source_, context_, handler_));
   }
 
-  // The program's function; other shards' processors have it, too.
-  std::shared_ptr<Handler> shared_;
+  handler_source source_;  // other shards' processors have it, too
   // What the handler sees: its checkpoints never pass a record that is not complete. Coroutines may
   // outlive that of inner_.
   std::shared_ptr<shard_context> context_;
@@ -155,7 +146,7 @@ class processor final : public record_processor {
   std::optional<context_thread> own_;
   executor_type executor_;
   executor_type work_;  // the program's io_context does not return for want of it
-  std::shared_ptr<stored_handler> handler_;
+  std::shared_ptr<const coroutine_handler> handler_;
   std::shared_ptr<coroutines> running_ = std::make_shared<coroutines>();
   // It may call start() as soon as it is made. So the members that start() uses are declared before
   // it, and outlive it: see the destructor.
@@ -165,16 +156,13 @@ class processor final : public record_processor {
 
 /// The factory that kclxx::asio::parallel returns. Without an executor each shard gets a
 /// context_thread.
-/// Errors: those of kclxx::parallel; what moving or copying the handler throws.
-template <class Handler>
-processor_factory make(Handler&& handler, failure_policy policy, parallel_options options,
-                       std::optional<executor_type> executor) {
-  using stored = std::decay_t<Handler>;
+/// Errors: those of kclxx::parallel.
+inline processor_factory make(handler_source source, failure_policy policy,
+                              parallel_options options, std::optional<executor_type> executor) {
   static_cast<void>(kclxx::parallel([](completion) {}, policy, options));  // refused now, if ever
-  return {[shared = std::make_shared<stored>(std::forward<Handler>(handler)),
-           policy = std::move(policy), options = std::move(options),
+  return {[source = std::move(source), policy = std::move(policy), options = std::move(options),
            executor = std::move(executor)](const shard_context& shard) {
-            return std::make_unique<processor<stored>>(shared, policy, options, executor, shard);
+            return std::make_unique<processor>(source, policy, options, executor, shard);
           },
           checkpoint_mode::manual};
 }
