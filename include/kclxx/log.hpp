@@ -15,8 +15,8 @@ namespace kclxx {
 enum class log_level {
   info,     ///< nothing needs to be done
   warning,  ///< something is not as it should be; the session continues
-  /// The session ends, a checkpoint failed for good, a record is skipped or cannot be parked, a
-  /// circuit opened, or the worker cannot be asked to stop.
+  /// The session ends or cannot begin, a checkpoint failed for good, a record is skipped or cannot
+  /// be parked, a circuit opened, or the worker cannot be asked to stop.
   error,
 };
 

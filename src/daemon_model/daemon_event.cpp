@@ -40,7 +40,7 @@ std::ostream& operator<<(std::ostream& out, const daemon_event& event) {
                    if (a.attempted) out << ", at the lease: " << *a.attempted;
                  },
                  [&](const skipped& a) { out << "skipped (" << a.why << "): " << a.line; },
-                 [&](const returned& a) { out << protocol::action_name(a.what) << " returned"; },
+                 [&](const returned& a) { out << protocol::action_name(a.kind) << " returned"; },
                  [&](const failed& a) { out << "failed: " << a.why; },
                  [&](const shard_end_not_checkpointed&) {
                    out << "the end of the shard is not checkpointed";

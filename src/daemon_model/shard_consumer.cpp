@@ -89,9 +89,9 @@ void shard_consumer::read_line(const std::string& line, daemon_events& out) {
 }
 
 bool shard_consumer::has_checkpointer() const noexcept {
-  if (open_->what == action_kind::initialize) return false;
+  if (open_->kind == action_kind::initialize) return false;
   // 1.x hands its ZOMBIE a checkpointer; its lease is gone (P38).
-  return open_->what != action_kind::lease_lost || version_ == kcl::v1;
+  return open_->kind != action_kind::lease_lost || version_ == kcl::v1;
 }
 
 void shard_consumer::answer(const child_checkpoint& asked, daemon_events& out) {
@@ -103,21 +103,21 @@ void shard_consumer::answer(const child_checkpoint& asked, daemon_events& out) {
 }
 
 void shard_consumer::finish(daemon_events& out) {
-  const action_kind what = open_->what;
+  const action_kind kind = open_->kind;
   open_.reset();
-  out.emplace_back(returned{what});
-  if (what == action_kind::shard_ended && checkpointer_.last() != sequence_position("SHARD_END")) {
+  out.emplace_back(returned{kind});
+  if (kind == action_kind::shard_ended && checkpointer_.last() != sequence_position("SHARD_END")) {
     out.emplace_back(shard_end_not_checkpointed{});
   }
-  if (what == action_kind::shard_ended || what == action_kind::lease_lost) close_child(out);
+  if (kind == action_kind::shard_ended || kind == action_kind::lease_lost) close_child(out);
 }
 
 void shard_consumer::fail(std::string reason, daemon_events& out) {
   const open_call was = *std::exchange(open_, std::nullopt);
   reason = was.action + ": " + reason;
-  if (was.what == action_kind::shutdown_requested) {
+  if (was.kind == action_kind::shutdown_requested) {
     // Only logged (P27); what comes next meets whatever is left of the child.
-    out.emplace_back(failed{was.what, std::move(reason)});
+    out.emplace_back(failed{was.kind, std::move(reason)});
     return;
   }
   close_child(out);

@@ -44,13 +44,13 @@ struct skipped {
 
 /// The status came that the open call waited for.
 struct returned {
-  action_kind what;
+  action_kind kind;
   bool operator==(const returned&) const = default;
 };
 
 /// The call failed, but the daemon continues (shutdownRequested only: it is logged).
 struct failed {
-  action_kind what;
+  action_kind kind;
   std::string why;
   bool operator==(const failed&) const = default;
 };
@@ -97,7 +97,7 @@ class shard_consumer {
   /// The daemon writes the line of this call and then reads. `action` is the name that its line
   /// has, and that the status must repeat. `largest`: the highest position among the records of
   /// process_records. Lines that the child wrote before are read first, as from a pipe.
-  /// Precondition: can_call(what).
+  /// Precondition: can_call(kind).
   void call(action_kind kind, std::string_view action,
             const std::optional<sequence_position>& largest, daemon_events& out);
   /// Whether a daemon would do this now: initialize first and once, nothing after an ending but
@@ -115,7 +115,7 @@ class shard_consumer {
 
   [[nodiscard]] bool is_waiting() const noexcept { return open_.has_value(); }
   /// The call whose status is waited for. Precondition: is_waiting().
-  [[nodiscard]] action_kind waits_for() const noexcept { return open_->what; }
+  [[nodiscard]] action_kind waits_for() const noexcept { return open_->kind; }
   /// The child's stdin is closed.
   [[nodiscard]] bool is_closed() const noexcept { return closed_; }
   [[nodiscard]] bool has_worker_ended() const noexcept { return worker_ended_; }
@@ -125,7 +125,7 @@ class shard_consumer {
 
  private:
   struct open_call {
-    action_kind what;
+    action_kind kind;
     std::string action;
   };
 

@@ -76,11 +76,11 @@ class shard_series final : public metrics_recorder {
  private:
   using one_series = std::variant<prometheus::Counter*, prometheus::Gauge*, prometheus::Histogram*>;
 
-  static one_series make(const family& in, const prometheus::Labels& labels) {
-    if (const auto* of = std::get_if<counters*>(&in)) return &(*of)->Add(labels);
-    if (const auto* of = std::get_if<gauges*>(&in)) return &(*of)->Add(labels);
+  static one_series make(const family& owner, const prometheus::Labels& labels) {
+    if (const auto* of = std::get_if<counters*>(&owner)) return &(*of)->Add(labels);
+    if (const auto* of = std::get_if<gauges*>(&owner)) return &(*of)->Add(labels);
     const auto bounds = metrics_recorder::histogram_buckets();
-    return &std::get<histograms*>(in)->Add(
+    return &std::get<histograms*>(owner)->Add(
         labels, prometheus::Histogram::BucketBoundaries(bounds.begin(), bounds.end()));
   }
 

@@ -163,8 +163,8 @@ class child final : public detail::shard_service,
   bool wait_until(time_point deadline, const std::function<bool()>& is_over);
   // Whether a call of a shard_service function has an effect; `function`, a literal, begins the
   // message.
-  /// False on any thread but the test's. Unless it is a stop callback's, the kit's function reports
-  /// it at its end (usage).
+  /// False on any thread but the test's. The kit's function reports such a call at its end (usage),
+  /// but not one of a stop callback.
   [[nodiscard]] bool is_on_own_thread(const char* function);
   /// Also false in a killed process. Errors: those of leave_callback_of_the_dead().
   [[nodiscard]] bool may_report(const char* function);

@@ -11,7 +11,7 @@
 namespace kclxx::tool {
 
 // They use the user's settings, mirrors and proxies; offline, only what they downloaded before.
-// Their output goes to stderr; `what` is announced there.
+// Their output goes to stderr; `contents` is announced there.
 
 /// Has Maven bring the jars of a project into a folder, together with its pom, and gives Maven's
 /// exit status. What Maven prints goes to `output`, if there is one.

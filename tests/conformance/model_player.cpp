@@ -155,8 +155,8 @@ class player {
     if (!std::holds_alternative<daemon_model::ignored_line>(line)) return;  // read, and passed over
     events_.push_back({{"skips", protocol::replace_invalid_utf8(event.line)}});
   }
-  void take(const daemon_model::returned& event) { returned_ = event.what; }
-  void take(const daemon_model::failed& event) { returned_ = event.what; }
+  void take(const daemon_model::returned& event) { returned_ = event.kind; }
+  void take(const daemon_model::failed& event) { returned_ = event.kind; }
   void take(const daemon_model::shard_end_not_checkpointed&) { is_finished_ = false; }
   void take(const daemon_model::close_input&) { events_.push_back({{"closes_input", true}}); }
   void take(const daemon_model::lost_line&) {}

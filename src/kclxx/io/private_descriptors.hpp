@@ -8,8 +8,8 @@
 
 namespace kclxx::io {
 
-/// The descriptors of dialogues: close-on-exec keeps them from programs that user code starts, and
-/// this from copies of the process, which close them (P5).
+/// For the descriptors of dialogues (P5): a copy of the process closes those that are entered here.
+/// A program that user code starts does not get them, since they are close-on-exec.
 /// Thread safety: any thread. Errors: std::bad_alloc.
 void keep_private(int fd);
 /// No copy is made before it is closed. Blocking: another thread's fork.
@@ -47,8 +47,9 @@ class private_descriptor {
   descriptor fd_;
 };
 
-/// How often this process and those that it was forked from were forked without exec since the
-/// first call: user code that returns after a fork returns twice. Lifetime: never destroyed.
+/// Counts forks since the first call. In a copy it is one higher than in the process that was
+/// forked, so code that returns after a fork can tell which of the two it is in.
+/// Lifetime: never destroyed.
 [[nodiscard]] const std::atomic<unsigned>& fork_count() noexcept;
 
 }  // namespace kclxx::io

@@ -35,7 +35,7 @@ failure_policy checked(failure_policy policy);
 /// The failed attempts of one record. Who runs the record keeps it until the record is complete.
 struct failed_attempts {
   int count = 0;    ///< in all
-  int counted = 0;  ///< for max_attempts, since the record was last to be parked, which failed
+  int counted = 0;  ///< for max_attempts; 0 again when parking has failed
   std::string first_error{};
   circuit::record_state at_circuit{};
 };

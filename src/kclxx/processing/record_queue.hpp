@@ -29,8 +29,8 @@ class record_queue {
  public:
   using time_point = completion_window::time_point;
 
-  record_queue(order in, std::size_t most_records, std::uint64_t most_bytes)
-      : order_(in), most_records_(most_records), most_bytes_(most_bytes) {}
+  record_queue(order ordering, std::size_t most_records, std::uint64_t most_bytes)
+      : order_(ordering), most_records_(most_records), most_bytes_(most_bytes) {}
   record_queue(const record_queue&) = delete;
   record_queue& operator=(const record_queue&) = delete;
 

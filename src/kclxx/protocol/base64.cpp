@@ -22,8 +22,8 @@ constexpr auto second = values_at(12);
 constexpr auto third = values_at(6);
 constexpr auto fourth = values_at(0);
 
-std::uint32_t group(const unsigned char* in) {
-  return first[in[0]] | second[in[1]] | third[in[2]] | fourth[in[3]];
+std::uint32_t group(const unsigned char* text) {
+  return first[text[0]] | second[text[1]] | third[text[2]] | fourth[text[3]];
 }
 
 void store(char* out, std::uint32_t bits) {
@@ -32,9 +32,9 @@ void store(char* out, std::uint32_t bits) {
   out[2] = static_cast<char>(bits);
 }
 
-base64_result bad_character(const unsigned char* in, std::size_t begin, std::size_t end,
+base64_result bad_character(const unsigned char* text, std::size_t begin, std::size_t end,
                             std::size_t groups) {
-  while (begin < end && fourth[in[begin]] != bad) ++begin;
+  while (begin < end && fourth[text[begin]] != bad) ++begin;
   return {begin, "is not base64", groups};
 }
 

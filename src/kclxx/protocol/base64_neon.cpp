@@ -11,8 +11,8 @@ namespace kclxx::protocol {
 
 namespace {
 
-uint8x16x4_t lookup_table(const std::uint8_t* at) {
-  return {{vld1q_u8(at), vld1q_u8(at + 16), vld1q_u8(at + 32), vld1q_u8(at + 48)}};
+uint8x16x4_t lookup_table(const std::uint8_t* table) {
+  return {{vld1q_u8(table), vld1q_u8(table + 16), vld1q_u8(table + 32), vld1q_u8(table + 48)}};
 }
 
 // A lookup gives 0 for an index from 64 on, so each half of the table gives what the other does not

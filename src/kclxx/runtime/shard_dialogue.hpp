@@ -140,8 +140,8 @@ class shard_dialogue final : public detail::shard_service,
   /// two callbacks and while it waits for an answer, so it reads: no batch costs a switch between
   /// threads. The loop alone reads a plain file.
   ///
-  /// callbacks - idle, or waits in checkpoint() -> callbacks_reading - one line -> callbacks
-  ///   |                                              +- more lines, or the end -> loop
+  /// callbacks - idle, or waits in checkpoint() -> callbacks_reading - input was read -> callbacks
+  ///   |                                              +- too much at once, or the end -> loop
   ///   +- user code lasts 5 ms -> loop - all is read, and user code does not last -> callbacks
   enum class reader {
     callbacks,          ///< the callbacks' thread, as soon as it has nothing else to do

@@ -69,8 +69,8 @@ struct alignas(4096) page_aligned {
   std::array<char, std::size_t{256} << 10> bytes;
 };
 
-// True when something can be read or has ended; false when nobody reads `to`. A reader that is gone
-// must be known to the writer as soon as without us, not when the next bytes come.
+// True when something can be read or has ended; false when nobody reads `target`. A reader that is
+// gone must be known to the writer as soon as without us, not when the next bytes come.
 bool wait_for_bytes(const io::descriptor& source, const io::descriptor& target) {
   for (;;) {
     pollfd both[] = {{source.get(), POLLIN, 0}, {target.get(), 0, 0}};

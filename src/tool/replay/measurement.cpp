@@ -12,7 +12,7 @@ void measurement::begin(const script::action& next, std::uint64_t records, time 
   if (!began_) began_ = now;
   started_at_ = now;
   to_.counts.line_bytes += next.line().size() + 1;
-  if (keeps_timeline_ && next.content.position && next.what == action_kind::process_records) {
+  if (keeps_timeline_ && next.content.position && next.kind == action_kind::process_records) {
     to_.timeline.deliver(*next.content.position, records);
   }
 }
@@ -42,7 +42,7 @@ void measurement::on_returned(const script::action& current, time now) {
 void measurement::add_span(const script::action& current, std::chrono::nanoseconds callback,
                            time now) {
   span interval{current.name};
-  interval.repeats = current.what == action_kind::process_records;
+  interval.repeats = current.kind == action_kind::process_records;
   interval.begin = started_at_ - *began_;
   interval.end = now - *began_;
   if (interval.repeats) interval.callback = callback;

@@ -67,12 +67,12 @@ void player::await_recorded_time() {
 }
 
 bool player::prepare_action(const script::action& next) {
-  if (!consumer_ && next.what != action_kind::initialize) {
+  if (!consumer_ && next.kind != action_kind::initialize) {
     verdict_.damage(next.line_number, "the dialogue does not begin with initialize");
     return false;
   }
   if (!consumer_) begin_shard(next);
-  if (consumer_->can_call(next.what)) return true;
+  if (consumer_->can_call(next.kind)) return true;
   verdict_.damage(next.line_number, "a daemon sends no " + next.name + " here");
   return false;
 }
@@ -103,7 +103,7 @@ void player::begin(script::action next) {
   is_sending_ = true;
   child_.send(current_.line());
   daemon_events happened;
-  consumer_->call(current_.what, current_.name, is_batch ? current_.content.position : std::nullopt,
+  consumer_->call(current_.kind, current_.name, is_batch ? current_.content.position : std::nullopt,
                   happened);
   handle(happened, {}, began_);
 }

@@ -136,7 +136,7 @@ void script::read_daemon_line(const transcript::entry& entry) {
 
 // As the daemon does for a successor: initialize has the position, and a batch begins after it.
 bool script::cut_to_successor(action& next) {
-  if (next.what == action_kind::initialize) {
+  if (next.kind == action_kind::initialize) {
     next.content.position = persisted_;
     next.own = daemon_model::initialize_line(next.content.shard_id.value_or(""), persisted_);
     return true;
@@ -145,7 +145,7 @@ bool script::cut_to_successor(action& next) {
   const bool is_persisted = !next.content.position || *next.content.position <= *persisted_;
   if ((is_batch && is_persisted) || next.content.kind == line_kind::unknown_action) {
     if (is_batch) faults_.skip(next.content.records, true);
-    if (recorded_) recorded_->begin(next.what, next.content.position);
+    if (recorded_) recorded_->begin(next.kind, next.content.position);
     return false;
   }
   const sequence_position persisted = *std::exchange(persisted_, std::nullopt);
@@ -165,7 +165,7 @@ std::optional<script::action> script::next() {
   line_number_ = taken->line_number;
   is_last_ = taken->is_last;
   if (!recorded_) recorded_.emplace(options_.expected, taken->content.position);
-  if (!taken->is_injected) recorded_->begin(taken->what, taken->content.position);
+  if (!taken->is_injected) recorded_->begin(taken->kind, taken->content.position);
   return taken;
 }
 

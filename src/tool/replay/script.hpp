@@ -30,7 +30,7 @@ class script {
  public:
   /// One action of the daemon.
   struct action {
-    protocol::action_kind what;
+    protocol::action_kind kind;
     std::string name;
     std::size_t line_number = 0;
     std::optional<std::chrono::microseconds> at{};
@@ -47,7 +47,8 @@ class script {
   script(const options& options, fault_schedule& faults, transcript::reader& transcript,
          std::optional<sequence_position> persisted);
 
-  /// Reads the transcript up to its next action, past what was recorded of the one that is played.
+  /// Reads on to the transcript's next action. What lies before it was recorded of the action that
+  /// is played.
   void look_ahead();
   /// The transcript's next action. Precondition: look_ahead().
   [[nodiscard]] const std::optional<action>& ahead() const noexcept { return ahead_; }

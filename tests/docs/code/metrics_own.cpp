@@ -34,10 +34,10 @@ void emit(const std::string& name, std::chrono::system_clock::time_point begin,
 }
 
 class tracing : public kclxx::observer {
-  void on_record_attempted(const kclxx::observer::event_source& at,
-                           const kclxx::observer::record_attempted& what) override {
-    emit("handle " + at.shard->stream_name.value_or("?"), at.date - what.duration, at.date,
-         to_string(what.position), what.error);
+  void on_record_attempted(const kclxx::observer::event_source& source,
+                           const kclxx::observer::record_attempted& event) override {
+    emit("handle " + source.shard->stream_name.value_or("?"), source.date - event.duration,
+         source.date, to_string(event.position), event.error);
   }
 };
 

@@ -14,7 +14,7 @@ namespace kclxx::sharing {
 /// is this user's alone.
 class meeting_place {
  public:
-  /// Makes the folder where it is missing. Errors: `why`.
+  /// Makes the folder where it is missing. Errors: `reason`.
   meeting_place(const io::process_identity& daemon, std::uint64_t hash, failure& reason);
 
   [[nodiscard]] int folder() const { return folder_.get(); }
@@ -23,14 +23,14 @@ class meeting_place {
   enum class found {
     resident,  // connected
     busy,      // it does not accept at present; returned after a short wait
-    nobody,    // or `why`
+    nobody,    // or `reason`
   };
   found connect(hand_over& connection, failure& reason) const {
     return connect_to(name_, connection, reason);
   }
 
   /// A resident's socket, in place of a dead one's. Nobody listens there yet. Under the folder's
-  /// lock. Errors: `why`.
+  /// lock. Errors: `reason`.
   [[nodiscard]] io::descriptor bind(std::uint64_t& inode, failure& reason) const;
   /// Removes the socket's file. Under the folder's lock.
   void remove() const;

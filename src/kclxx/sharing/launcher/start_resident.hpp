@@ -9,7 +9,7 @@
 namespace kclxx::sharing {
 
 /// Starts the program, to serve shards there. Under the folder's lock: it listens when this
-/// returns. Errors: `why`.
+/// returns. Errors: `reason`.
 hand_over start_resident(const program& program, const io::process_identity& daemon,
                          const meeting_place& place, char** environment, failure& reason);
 
