@@ -47,7 +47,7 @@ namespace kclxx::asio {
 /// cancellation_type::all. Before Boost 1.77 coroutines cannot be cancelled. The processor's
 /// destructor waits until all coroutines have ended.
 ///
-/// Errors: as kclxx::parallel.
+/// Errors: as kclxx::parallel, and std::invalid_argument for an empty function.
 /// Thread safety: the coroutines of one shard need no lock among themselves. If a process serves
 /// several shards (see `serve`), they call the same handler at the same time, unless a function
 /// makes a handler for each shard.

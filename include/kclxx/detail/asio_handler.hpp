@@ -10,6 +10,7 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 
+#include <kclxx/processing/handler.hpp>
 #include <kclxx/record.hpp>
 #include <kclxx/shard_context.hpp>
 
@@ -42,7 +43,7 @@ using coroutine_handler =
 
 /// A handler of both forms is called with the record alone.
 template <class Handler>
-coroutine_handler erased(std::shared_ptr<Handler> handler) {
+coroutine_handler held(std::shared_ptr<Handler> handler) {
   return [handler = std::move(handler)](
              const record& event, const shard_context& shard) -> boost::asio::awaitable<void> {
     if constexpr (takes_record<Handler>) {
@@ -58,26 +59,31 @@ struct handler_source {
   /// The handler of a shard that starts.
   /// Errors: what the program's function throws.
   /// Thread safety: shards may start at the same time; the program's function must allow for that.
-  std::function<coroutine_handler(const shard_context&, const executor_type&)> handler_of;
+  std::function<coroutine_handler(const shard_context&, const executor_type&)> make;
   /// Each shard gets a handler of its own, which belongs to the shard's executor.
   bool makes_handlers = false;
 };
 
+/// Errors: std::invalid_argument for an empty function; what moving or copying the handler throws.
 template <class Handler>
 handler_source source_of(Handler&& handler) {
   using stored = std::decay_t<Handler>;
+  kclxx::detail::require_function<stored>(handler);
   auto shared = std::make_shared<stored>(std::forward<Handler>(handler));
   if constexpr (makes_handler<stored>) {
     using made = std::remove_cvref_t<
         std::invoke_result_t<stored&, const shard_context&, const executor_type&>>;
     return {[shared](const shard_context& shard, const executor_type& executor) {
-              return erased(std::make_shared<made>((*shared)(shard, executor)));
+              auto one = std::make_shared<made>((*shared)(shard, executor));
+              kclxx::detail::require_function<made>(*one);
+              return held(std::move(one));
             },
             true};
   } else {
-    return {
-        [handler = erased(shared)](const shard_context&, const executor_type&) { return handler; },
-        false};
+    return {[handler = held(std::move(shared))](const shard_context&, const executor_type&) {
+              return handler;
+            },
+            false};
   }
 }
 

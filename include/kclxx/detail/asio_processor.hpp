@@ -51,8 +51,7 @@ class processor final : public record_processor {
     shard_ = service_access::with(shard, std::move(service));
     const auto make = [this](const shard_context& clamped) {
       context_ = service_access::with(clamped, service_access::of(clamped));
-      handler_ =
-          std::make_shared<const coroutine_handler>(source_.handler_of(*context_, executor_));
+      handler_ = std::make_shared<const coroutine_handler>(source_.make(*context_, executor_));
       return [this](completion done) { start(std::move(done)); };
     };
     inner_ = kclxx::parallel(make, policy, options)(*shard_);

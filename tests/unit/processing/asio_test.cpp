@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <functional>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -525,6 +526,16 @@ TEST_CASE("async_checkpoint with a future, and with a callback that has an execu
   CHECK_FALSE(is_called);
   CHECK(context.run_for(20s) > 0);  // it had work until the handler was posted
   CHECK(is_called);
+}
+
+TEST_CASE("asio::parallel refuses an empty function", "[processing][asio]") {
+  using handler = std::function<asio::awaitable<void>(const record&)>;
+  CHECK_THROWS_WITH(kclxx::asio::parallel(handler()), "a handler is an empty function");
+  kclxx::testing::daemon daemon(kclxx::asio::parallel(
+      [](const shard_context&, const asio::any_io_executor&) { return handler(); }));
+  daemon.initialize();
+  REQUIRE(daemon.thrown());
+  CHECK_THROWS_WITH(std::rethrow_exception(daemon.thrown()), "a handler is an empty function");
 }
 
 TEST_CASE("asio::parallel refuses a policy or options that cannot work", "[processing][asio]") {
