@@ -237,8 +237,12 @@ class resident {
 
   /// Errors: std::exception; then nothing of the shard is open.
   void start(const connection_ptr& client, handed_shard&& shard) {
+    client->shard.emplace(std::move(shard));
+    if (io::has_input(client->socket.get())) {  // its launcher has left
+      close_shard(*client);
+      return drop(client);
+    }
     try {
-      client->shard.emplace(std::move(shard));
       output_.add(client->shard->error.get());
       client->session =
           make_session_(*client->shard, loop_, [this, at = client.get()] { on_stuck(*at); });

@@ -468,6 +468,25 @@ TEST_CASE("a launcher that is gone ends its session's input, and has no prints a
   });
 }
 
+// Its shard would be the oldest, and lead what the next one prints to a pipe without a reader.
+TEST_CASE("a shard whose launcher has left before it was heard gets no session", "[sharing]") {
+  check_in_copy([](resident_environment& environment, launcher& starter) {
+    starter.offer(environment.daemon);
+    starter.go();
+    int made = 0;
+    const auto make = [&](const handed_shard&, io::event_loop&, const std::function<void()>&) {
+      ++made;
+      return std::make_unique<session_of>(played_session{});
+    };
+    bool is_served = false;
+    serve(environment, make, [&] {
+      launcher other = environment.connect();
+      is_served = other.hand_over(environment.daemon) && other.has_ended_with(exit_status::ok);
+    });
+    return first_false({is_served, made == 1, !starter.printed()});
+  });
+}
+
 TEST_CASE("a session that has left the loop is not told of an end any more", "[sharing]") {
   check_in_copy([](resident_environment& environment, launcher& starter) {
     moment left;
