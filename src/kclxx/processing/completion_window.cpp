@@ -20,7 +20,7 @@ void completion_window::admit(record_batch records, time_point now) {
   end_ = spans_.back().end();
 }
 
-void completion_window::complete(arrival number) {
+void completion_window::complete(ordinal number) {
   detail::require_invariant(number >= begin_ && number < end_ && !entry_of(number).is_complete,
                             "a record is completed twice, or before it was delivered");
   entries_[number - begin_].is_complete = true;
@@ -49,10 +49,10 @@ void completion_window::clear() {
   spans_.clear();
 }
 
-const record_batch& completion_window::batch_of(arrival number) const {
+const record_batch& completion_window::batch_of(ordinal number) const {
   const auto after = std::upper_bound(
       spans_.begin(), spans_.end(), number,
-      [](arrival value, const span& delivered) { return value < delivered.first; });
+      [](ordinal value, const span& delivered) { return value < delivered.first; });
   return (after - 1)->records;
 }
 

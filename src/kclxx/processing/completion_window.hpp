@@ -14,8 +14,8 @@
 
 namespace kclxx::processing {
 
-/// The number of a record in the order of arrival, from 0 on.
-using arrival = std::uint64_t;
+/// The number of a record in the order of delivery, from 0 on.
+using ordinal = std::uint64_t;
 
 /// Which records are complete, from the oldest that is not to the newest. It keeps the batches of
 /// these records alive.
@@ -25,10 +25,10 @@ class completion_window {
  public:
   using time_point = std::chrono::steady_clock::time_point;
 
-  /// Adds records at the new end, all of which arrived now.
+  /// Adds records, delivered now, at the new end.
   void admit(record_batch records, time_point now);
   /// Precondition: it is in the window and not complete.
-  void complete(arrival number);
+  void complete(ordinal number);
   /// Drops what is not complete. The watermark stays. Nothing may be admitted afterwards.
   void clear();
   /// The batches of which all records were complete, or dropped. Their memory is their owner's: it
@@ -38,9 +38,9 @@ class completion_window {
   }
 
   /// The oldest record that is not complete; end() if there is none.
-  [[nodiscard]] arrival begin() const noexcept { return begin_; }
-  /// The number of the next record to arrive.
-  [[nodiscard]] arrival end() const noexcept { return end_; }
+  [[nodiscard]] ordinal begin() const noexcept { return begin_; }
+  /// The number of the next record to be admitted.
+  [[nodiscard]] ordinal end() const noexcept { return end_; }
   [[nodiscard]] bool is_empty() const noexcept { return begin_ == end_; }
   /// Records from begin() on, complete or not.
   [[nodiscard]] std::size_t size() const noexcept { return end_ - begin_; }
@@ -53,20 +53,20 @@ class completion_window {
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
 
   /// Precondition of these two: it is in the window.
-  [[nodiscard]] const record& at(arrival number) const { return *entry_of(number).record; }
-  [[nodiscard]] const record_batch& batch_of(arrival number) const;
-  /// When the oldest record arrived that is not complete. Precondition: there is one.
-  [[nodiscard]] time_point oldest_arrival() const { return spans_.front().arrived; }
+  [[nodiscard]] const record& at(ordinal number) const { return *entry_of(number).record; }
+  [[nodiscard]] const record_batch& batch_of(ordinal number) const;
+  /// When the oldest record that is not complete was delivered. Precondition: there is one.
+  [[nodiscard]] time_point oldest_delivery() const { return spans_.front().delivered; }
 
   /// The position up to which all records are complete; std::nullopt before the first.
   [[nodiscard]] std::optional<sequence_position> watermark() const;
 
  private:
   struct span {
-    arrival first;
+    ordinal first;
     record_batch records;
-    time_point arrived;
-    [[nodiscard]] arrival end() const noexcept { return first + records.size(); }
+    time_point delivered;
+    [[nodiscard]] ordinal end() const noexcept { return first + records.size(); }
   };
 
   struct entry {
@@ -74,14 +74,14 @@ class completion_window {
     bool is_complete = false;
   };
 
-  [[nodiscard]] const entry& entry_of(arrival number) const { return entries_[number - begin_]; }
+  [[nodiscard]] const entry& entry_of(ordinal number) const { return entries_[number - begin_]; }
   void pass_front();
 
   std::deque<span> spans_;
   std::vector<record_batch> passed_batches_;
   std::deque<entry> entries_;  // from begin_ on
-  arrival begin_ = 0;
-  arrival end_ = 0;
+  ordinal begin_ = 0;
+  ordinal end_ = 0;
   std::size_t incomplete_ = 0;
   std::uint64_t incomplete_bytes_ = 0;
   std::uint64_t bytes_ = 0;

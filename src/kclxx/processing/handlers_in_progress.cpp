@@ -13,7 +13,7 @@ constexpr std::chrono::hours longest_interval{24 * 365 * 10};
 
 }  // namespace
 
-attempt_ticket handlers_in_progress::add(arrival record_number, int attempt_number,
+attempt_ticket handlers_in_progress::add(ordinal record_number, int attempt_number,
                                          time_point now) {
   if (free_.empty()) {
     free_.reserve(all_.size() + 1);  // for remove(), which must not allocate

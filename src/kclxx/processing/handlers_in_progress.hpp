@@ -25,7 +25,7 @@ class handlers_in_progress {
   using time_point = completion_window::time_point;
   using duration = time_point::duration;
   struct attempt {
-    arrival record_number = 0;
+    ordinal record_number = 0;
     int number = 1;
     time_point began{};
     time_point touched{};    // the stuck clock began
@@ -39,7 +39,7 @@ class handlers_in_progress {
   explicit handlers_in_progress(std::chrono::milliseconds stuck_after)
       : stuck_after_(stuck_after) {}
 
-  attempt_ticket add(arrival record_number, int attempt_number, time_point now);
+  attempt_ticket add(ordinal record_number, int attempt_number, time_point now);
   /// Null when it was removed.
   [[nodiscard]] attempt* find(const attempt_ticket& ticket) noexcept;
   void touch(const attempt_ticket& ticket, time_point now) noexcept;

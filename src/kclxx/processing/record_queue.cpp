@@ -25,7 +25,7 @@ std::size_t record_queue::admit(const record_batch& batch, std::size_t offset, t
     if (!fits(record_bytes, window_.size() + count, bytes)) break;
     bytes += record_bytes;
   }
-  const arrival first = window_.end();
+  const ordinal first = window_.end();
   window_.admit(batch.slice(offset, count), now);
   const auto key_of = [&](std::size_t place) {
     return keys.empty() ? id_of(batch[place].partition_key()) : keys[place];
@@ -43,14 +43,14 @@ bool record_queue::wants_more(std::uint64_t next_bytes) const noexcept {
          window_.bytes() <= most_bytes_ - most_bytes_ / 8;
 }
 
-bool record_queue::push(arrival number, key_id key) {
+bool record_queue::push(ordinal number, key_id key) {
   const auto [newest, is_first] = keys_.try_emplace(key, number);
   links_.push_back({key, 0});
   if (!is_first) link_of(std::exchange(newest->second, number)).next_of_key = number;
   return is_first;
 }
 
-std::optional<arrival> record_queue::pop(arrival number) {
+std::optional<ordinal> record_queue::pop(ordinal number) {
   const auto [key, next_of_key] = link_of(number);
   for (; first_link_ != window_.begin(); ++first_link_) links_.pop_front();
   if (next_of_key == 0) {
@@ -60,16 +60,16 @@ std::optional<arrival> record_queue::pop(arrival number) {
   return next_of_key;
 }
 
-arrival record_queue::oldest_first::take_newest() {
+ordinal record_queue::oldest_first::take_newest() {
   const auto newest = std::max_element(c.begin(), c.end());
-  const arrival number = *newest;
+  const ordinal number = *newest;
   c.erase(newest);
   std::make_heap(c.begin(), c.end(), comp);
   return number;
 }
 
-std::optional<arrival> record_queue::take(choice first) {
-  std::optional<arrival> taken;
+std::optional<ordinal> record_queue::take(choice first) {
+  std::optional<ordinal> taken;
   if (!due_.empty() && (first == choice::failed || new_.empty())) {
     taken = due_.front();
     due_.pop_front();
@@ -82,13 +82,13 @@ std::optional<arrival> record_queue::take(choice first) {
   return taken;
 }
 
-void record_queue::complete(arrival number) {
+void record_queue::complete(ordinal number) {
   window_.complete(number);  // first: it throws when that is a fault
   if (order_ == order::none) return;
   if (const auto follower = pop(number)) new_.push(*follower);
 }
 
-void record_queue::retry_at(arrival number, time_point due) { retries_.emplace(due, number); }
+void record_queue::retry_at(ordinal number, time_point due) { retries_.emplace(due, number); }
 
 void record_queue::make_due_ready(time_point now) {
   while (!retries_.empty() && retries_.top().first <= now) {

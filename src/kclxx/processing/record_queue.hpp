@@ -24,7 +24,7 @@ namespace kclxx::processing {
 /// key, and the failed records that are tried again later. A record is ready, taken, waiting for a
 /// retry, waiting for its key, or complete.
 ///
-/// Pure. Thread safety: none.
+/// Pure, but for the seed of id_of. Thread safety: none.
 class record_queue {
  public:
   using time_point = completion_window::time_point;
@@ -53,9 +53,9 @@ class record_queue {
   enum class choice { oldest, newest, failed };
   /// A record that is ready: the oldest or newest new one; a failed one that is due when there is
   /// none, or when those come first. It is taken until one of the next two is called for it.
-  [[nodiscard]] std::optional<arrival> take(choice first = choice::oldest);
-  void complete(arrival number);
-  void retry_at(arrival number, time_point due);
+  [[nodiscard]] std::optional<ordinal> take(choice first = choice::oldest);
+  void complete(ordinal number);
+  void retry_at(ordinal number, time_point due);
 
   /// Makes the failed records ready that are due.
   void make_due_ready(time_point now);
@@ -75,36 +75,36 @@ class record_queue {
     return records == 0 || (records < most_records_ && bytes + next_bytes <= most_bytes_);
   }
 
-  using retry = std::pair<time_point, arrival>;
+  using retry = std::pair<time_point, ordinal>;
   template <class Value>
   using smallest_first = std::priority_queue<Value, std::vector<Value>, std::greater<>>;
-  struct oldest_first : smallest_first<arrival> {
+  struct oldest_first : smallest_first<ordinal> {
     /// Looks at all. Precondition: there is one.
-    arrival take_newest();
+    ordinal take_newest();
   };
   struct link {
     key_id key;
-    arrival next_of_key;  // 0 for none
+    ordinal next_of_key;  // 0 for none
   };
 
-  [[nodiscard]] link& link_of(arrival number) { return links_[number - first_link_]; }
+  [[nodiscard]] link& link_of(ordinal number) { return links_[number - first_link_]; }
   /// True when it is the first of its key, which may be processed.
-  bool push(arrival number, key_id key);
+  bool push(ordinal number, key_id key);
   /// The next record of its key, if there is one.
-  std::optional<arrival> pop(arrival number);
+  std::optional<ordinal> pop(ordinal number);
 
   order order_;
   std::size_t most_records_;
   std::uint64_t most_bytes_;
   completion_window window_;
   oldest_first new_;         // ready, and not tried before
-  std::deque<arrival> due_;  // ready, and failed before
+  std::deque<ordinal> due_;  // ready, and failed before
   smallest_first<retry> retries_;
   // Of order::key: the newest of each key's incomplete records, and the records in the order of
-  // arrival.
-  std::unordered_map<key_id, arrival> keys_;
+  // delivery.
+  std::unordered_map<key_id, ordinal> keys_;
   std::deque<link> links_;
-  arrival first_link_ = 0;
+  ordinal first_link_ = 0;
 };
 
 }  // namespace kclxx::processing

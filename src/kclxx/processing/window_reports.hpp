@@ -43,14 +43,14 @@ class window_reports {
     was_empty_ = window.is_empty();
     observer::window_changed event{window.incomplete(), window.incomplete_bytes(), std::nullopt,
                                    window.watermark()};
-    if (!window.is_empty()) event.oldest = window.oldest_arrival();
+    if (!window.is_empty()) event.oldest = window.oldest_delivery();
     return event;
   }
 
  private:
   static constexpr std::chrono::seconds pace{1};
 
-  arrival requested_ = 0;
+  ordinal requested_ = 0;
   time_point last_request_{};
   time_point last_event_{};
   bool was_empty_ = true;

@@ -75,13 +75,13 @@ const handlers_in_progress::attempt* work_list::running(const attempt_ticket& ti
 }
 
 void work_list::complete(const attempt_ticket& ticket) {
-  const arrival number = handlers_.remove(ticket).record_number;
+  const ordinal number = handlers_.remove(ticket).record_number;
   if (!attempts_.empty()) attempts_.erase(number);  // seldom: a search for each record costs
   queue_.complete(number);
 }
 
 void work_list::retry(const attempt_ticket& ticket, failed_attempts attempts, time_point due) {
-  const arrival number = handlers_.remove(ticket).record_number;
+  const ordinal number = handlers_.remove(ticket).record_number;
   attempts_[number] = std::move(attempts);
   queue_.retry_at(number, due);
 }
@@ -136,7 +136,7 @@ std::optional<stuck_report> work_list::report(const attempt_ticket& ticket, time
   event.age = std::chrono::duration_cast<milliseconds>(now - attempt->began);
   return stuck_report{std::move(event), describe(attempt->record_number),
                       describe(window().begin()) + ", delivered " +
-                          text_of(now - window().oldest_arrival()) + " ago"};
+                          text_of(now - window().oldest_delivery()) + " ago"};
 }
 
 void work_list::clear() {
@@ -146,12 +146,12 @@ void work_list::clear() {
   dropped_.swap(failed_);
 }
 
-int work_list::attempt_of(arrival number) const {
+int work_list::attempt_of(ordinal number) const {
   const auto found = attempts_.find(number);
   return found == attempts_.end() ? 1 : found->second.count + 1;
 }
 
-std::string work_list::describe(arrival number) const {
+std::string work_list::describe(ordinal number) const {
   const record& record = window().at(number);
   std::string text = to_string(record.position());
   if (const auto key = record.partition_key())

@@ -96,14 +96,14 @@ class work_list {
   }
 
  private:
-  [[nodiscard]] int attempt_of(arrival number) const;
-  [[nodiscard]] std::string describe(arrival number) const;
+  [[nodiscard]] int attempt_of(ordinal number) const;
+  [[nodiscard]] std::string describe(ordinal number) const;
 
   const bool is_async_;
   const std::size_t lanes_;
   record_queue queue_;
   handlers_in_progress handlers_;
-  std::unordered_map<arrival, failed_attempts> attempts_;  // of records that have failed
+  std::unordered_map<ordinal, failed_attempts> attempts_;  // of records that have failed
   bool was_retry_ = false;                                 // the last attempt that began
   bool was_new_probe_ = false;                             // the same
   std::deque<work> failed_;  // of an async_record_handler: to be decided on

@@ -18,7 +18,7 @@
 namespace {
 
 using namespace kclxx;
-using processing::arrival;
+using processing::ordinal;
 using processing::record_queue;
 using test::owned_batch;
 using namespace std::chrono_literals;
@@ -39,8 +39,8 @@ struct queue_with_records : record_queue {
     next += keys.size();
     return admit(batch.get(), 0, now);
   }
-  std::vector<arrival> take_all() {
-    std::vector<arrival> result;
+  std::vector<ordinal> take_all() {
+    std::vector<ordinal> result;
     while (const auto one = take()) result.push_back(*one);
     return result;
   }
@@ -56,12 +56,12 @@ TEST_CASE("a failed record that is due is taken after the new ones, unless it is
   queue.retry_at(*queue.take(), now);
   queue.make_due_ready(now);
   CHECK(queue.ready() == 3);
-  SECTION("after them") { CHECK(queue.take_all() == std::vector<arrival>{1, 2, 0}); }
+  SECTION("after them") { CHECK(queue.take_all() == std::vector<ordinal>{1, 2, 0}); }
   SECTION("after the newest") {
-    CHECK(queue.take(record_queue::choice::newest) == arrival{2});
-    CHECK(queue.take_all() == std::vector<arrival>{1, 0});
+    CHECK(queue.take(record_queue::choice::newest) == ordinal{2});
+    CHECK(queue.take_all() == std::vector<ordinal>{1, 0});
   }
-  SECTION("first") { CHECK(queue.take(record_queue::choice::failed) == arrival{0}); }
+  SECTION("first") { CHECK(queue.take(record_queue::choice::failed) == ordinal{0}); }
 }
 
 TEST_CASE("a record that is completed twice, or was not delivered, is a fault", "[processing]") {
@@ -94,7 +94,7 @@ TEST_CASE("a window wants no record that does not fit, though nothing is ready",
   record_queue queue(order::none, 10, 5);
   const owned_batch batch(of_keys({"a", "b"}), 3);
   CHECK(queue.admit(batch.get(), 0, now) == 1);
-  CHECK(queue.take() == arrival{0});
+  CHECK(queue.take() == ordinal{0});
   CHECK_FALSE(queue.wants_more(batch.get()[1].data().size()));
   queue.complete(0);
   CHECK(queue.wants_more(batch.get()[1].data().size()));
@@ -106,8 +106,8 @@ TEST_CASE("while records are ready, a window with little room in bytes wants no 
   const owned_batch batch({{"a", "12345"}, {"b", "1234567890"}, {"c", "1"}}, 1);
   CHECK(queue.admit(batch.get().slice(0, 2), 0, now) == 2);
   CHECK_FALSE(queue.wants_more(batch.get()[2].data().size()));
-  CHECK(queue.take() == arrival{0});
-  CHECK(queue.take() == arrival{1});
+  CHECK(queue.take() == ordinal{0});
+  CHECK(queue.take() == ordinal{1});
   CHECK(queue.wants_more(batch.get()[2].data().size()));
 }
 
@@ -178,10 +178,10 @@ TEST_CASE("records without a partition key are one key", "[processing]") {
   record_queue queue(order::key, 10, 100);
   const std::vector<record> records(2, record(record::fields{.sequence_number = "1"}));
   queue.admit({records, nullptr}, 0, now);
-  CHECK(queue.take() == arrival{0});
+  CHECK(queue.take() == ordinal{0});
   CHECK(queue.take() == std::nullopt);
   queue.complete(0);
-  CHECK(queue.take() == arrival{1});
+  CHECK(queue.take() == ordinal{1});
 }
 
 TEST_CASE("a cleared queue counts nothing and keeps nothing but the position", "[processing]") {
@@ -206,13 +206,13 @@ class slow_model {
  public:
   explicit slow_model(order in) : order_(in) {}
   void add(const std::string& key) { keys_.push_back(key); }
-  [[nodiscard]] std::optional<arrival> next(bool failed_first) const {
+  [[nodiscard]] std::optional<ordinal> next(bool failed_first) const {
     const auto fresh = oldest_new();
     return failed_.empty() || (fresh && !failed_first) ? fresh : failed_.front();
   }
-  [[nodiscard]] std::optional<arrival> oldest_new() const {
+  [[nodiscard]] std::optional<ordinal> oldest_new() const {
     std::set<std::string> blocked;
-    for (arrival which = 0; which < keys_.size(); ++which) {
+    for (ordinal which = 0; which < keys_.size(); ++which) {
       if (complete_.contains(which)) continue;
       const std::string& key = keys_[which];
       const bool is_first = order_ == order::none || blocked.insert(key).second;
@@ -220,25 +220,25 @@ class slow_model {
     }
     return std::nullopt;
   }
-  void take(arrival which) {
+  void take(ordinal which) {
     taken_.insert(which);
     if (!failed_.empty() && failed_.front() == which) failed_.pop_front();
   }
-  void put_back(arrival which) { failed_.push_back(which); }
-  void complete(arrival which) { complete_.insert(which); }
-  [[nodiscard]] arrival begin() const {
-    arrival which = 0;
+  void put_back(ordinal which) { failed_.push_back(which); }
+  void complete(ordinal which) { complete_.insert(which); }
+  [[nodiscard]] ordinal begin() const {
+    ordinal which = 0;
     while (complete_.contains(which)) ++which;
     return which;
   }
-  [[nodiscard]] arrival size() const { return keys_.size(); }
+  [[nodiscard]] ordinal size() const { return keys_.size(); }
 
  private:
   order order_;
   std::vector<std::string> keys_;
-  std::set<arrival> taken_;  // once
-  std::deque<arrival> failed_;
-  std::set<arrival> complete_;
+  std::set<ordinal> taken_;  // once
+  std::deque<ordinal> failed_;
+  std::set<ordinal> complete_;
 };
 
 }  // namespace
@@ -257,7 +257,7 @@ TEST_CASE("the queue does what a slow model of it does, in random order with fai
   const std::size_t keys = 1 + below(60);
   record_queue queue(in, window, 1'000'000);
   slow_model model(in);
-  std::vector<arrival> taken;
+  std::vector<ordinal> taken;
   record_queue::time_point time{};
   std::uint64_t next = 1;
   for (int step = 0; step < 1000; ++step) {
@@ -285,7 +285,7 @@ TEST_CASE("the queue does what a slow model of it does, in random order with fai
       default: {
         if (taken.empty()) break;
         const std::size_t at = below(taken.size());
-        const arrival which = taken[at];
+        const ordinal which = taken[at];
         taken.erase(taken.begin() + static_cast<std::ptrdiff_t>(at));
         if (below(4) == 0) {
           time += 1ms;
@@ -313,9 +313,9 @@ TEST_CASE("keys can be given with the records", "[processing]") {
   CHECK(x != y);
   CHECK(record_queue::id_of("") != record_queue::id_of(std::nullopt));
   queue.admit(batch.get(), 0, now, {x, y, x, y});
-  CHECK(queue.take() == arrival{0});
-  CHECK(queue.take() == arrival{1});
+  CHECK(queue.take() == ordinal{0});
+  CHECK(queue.take() == ordinal{1});
   CHECK(queue.take() == std::nullopt);
   queue.complete(1);
-  CHECK(queue.take() == arrival{3});
+  CHECK(queue.take() == ordinal{3});
 }
