@@ -184,7 +184,7 @@ void session::settle(checkpoints::outcome last, bool has_end_failed, time_point 
   abort(exit_status::shard_end_failed, out);
 }
 
-/// Of an action that is being closed, and whose callback has returned.
+/// Null but in closing, of this action.
 const close_shard_end* session::shard_end() const noexcept {
   return phase_ == phase::closing ? std::get_if<close_shard_end>(&current_->close) : nullptr;
 }
@@ -345,8 +345,11 @@ void session::on_threw(const failure& thrown, time_point now, outputs& out) {
     return;
   }
   out.push_back(log_line{log_level::error, thrown.text});
-  if (phase_ == phase::leaving) return leave_now(leaving_with_, out);
-  if (phase_ != phase::failing) fail(now, out);
+  if (phase_ == phase::leaving) {
+    if (thrown.is_in_callback) leave_now(leaving_with_, out);
+  } else if (phase_ != phase::failing) {
+    fail(now, out);
+  }
 }
 
 void session::give_up(const failure& thrown, time_point now, outputs& out) {

@@ -31,6 +31,25 @@ TEST_CASE("the first failure decides, and a later one starts nothing again", "[s
   CHECK(daemon.fires(timer::grace) == lines{});
 }
 
+TEST_CASE("a session that leaves waits for its callback, whatever else throws", "[session][P57]") {
+  session_dialogue daemon(manual());
+  daemon.start_batch("100");
+  daemon.async_checkpoint(1, at("50"));
+  const std::string gone = make_error_code(kclxx::errc::daemon_gone).message();
+  CHECK(daemon.broken_output() == lines{"log error: cannot write to the daemon: broken pipe",
+                                        "notify 1: " + gone, "request stop",
+                                        "arm grace timer 10000 ms"});
+  CHECK(daemon.throws_elsewhere() == lines{"log error: oops"});  // the handler that was notified
+  SECTION("until it has returned") { CHECK(daemon.returns() == lines{"leave with 12"}); }
+  SECTION("until it throws, too") {
+    CHECK(daemon.throws() == lines{"log error: oops", "leave with 12"});
+  }
+  SECTION("or for the grace time") {
+    CHECK(daemon.fires(timer::grace) ==
+          lines{"log error: a callback did not return within the grace time", "leave with 13"});
+  }
+}
+
 TEST_CASE("what is asked of a session that leaves fails at once", "[session]") {
   session_dialogue daemon(manual());
   daemon.start_batch("100");
