@@ -35,7 +35,7 @@ struct dispatcher::locked_change {
   locked_change(const locked_change&) = delete;
   locked_change& operator=(const locked_change&) = delete;
 
-  void carry_out() {
+  void carry_out() {  // no memory is needed before the notification: it is not lost
     const bool are_fewer_stuck = owner.work_.handlers().stuck() < were_stuck;
     dropped = owner.work_.take_dropped();
     lock.unlock();
@@ -178,7 +178,7 @@ void dispatcher::run_lane() noexcept {
       }
     }
     observe_window(false);
-  } catch (...) {  // memory is exhausted, or a thread of the service's
+  } catch (...) {  // no memory, or no thread, can be had
     break_off(std::current_exception());
   }
 }

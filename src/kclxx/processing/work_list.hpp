@@ -3,10 +3,11 @@
 
 #include <chrono>
 #include <cstddef>
-#include <deque>
 #include <exception>
+#include <list>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -89,9 +90,12 @@ class work_list {
   /// What is no longer needed, and is destroyed without a lock: its destructors are user code.
   struct dropped {
     std::vector<record_batch> batches;
-    std::deque<work> failed;
+    std::list<work> failed;
   };
-  [[nodiscard]] dropped take_dropped() {
+  // Each change of the dispatcher's makes some under its mutex: that must not allocate.
+  static_assert(std::is_nothrow_default_constructible_v<dropped> &&
+                std::is_nothrow_move_constructible_v<dropped>);
+  [[nodiscard]] dropped take_dropped() noexcept {
     return {queue_.take_passed(), std::exchange(dropped_, {})};
   }
 
@@ -106,8 +110,8 @@ class work_list {
   std::unordered_map<ordinal, failed_attempts> attempts_;  // of records that have failed
   bool was_retry_ = false;                                 // the last attempt that began
   bool was_new_probe_ = false;                             // the same
-  std::deque<work> failed_;  // of an async_record_handler: to be decided on
-  std::deque<work> dropped_;
+  std::list<work> failed_;  // of an async_record_handler: to be decided on
+  std::list<work> dropped_;
 };
 
 }  // namespace kclxx::processing
