@@ -319,6 +319,7 @@ void dispatcher::fail(const attempt_ticket& ticket, std::exception_ptr exception
 }
 
 void dispatcher::touch(const attempt_ticket& ticket) {
+  forked_.leave_if_copy(shard_.shard_id());
   change([&](locked_change& touching) {
     work_.handlers().touch(ticket, touching.now);
     wake_by(work_.handlers().stuck_at(touching.now), touching.wake_up);
