@@ -6,10 +6,14 @@
 
 namespace kclxx::detail {
 
-/// The duration, between 0 and ten years: sums with a time do not overflow.
+/// Sums of it with a time do not overflow, and nobody waits for its end.
+inline constexpr std::chrono::hours ten_years{24 * 365 * 10};
+/// The processor's destructor has this long at least: run_options::grace_time.
+inline constexpr std::chrono::milliseconds least_teardown{500};
+
+/// The duration, between 0 and ten years.
 constexpr std::chrono::milliseconds clamped(std::chrono::milliseconds duration) {
-  return std::clamp<std::chrono::milliseconds>(duration, std::chrono::milliseconds(0),
-                                               std::chrono::hours(24 * 365 * 10));
+  return std::clamp<std::chrono::milliseconds>(duration, std::chrono::milliseconds(0), ten_years);
 }
 
 }  // namespace kclxx::detail

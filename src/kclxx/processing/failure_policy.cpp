@@ -6,6 +6,7 @@
 #include <kclxx/processing/failure_policy.hpp>
 
 #include "base/backoff.hpp"
+#include "base/duration.hpp"
 #include "processing/failure_handling.hpp"
 
 namespace kclxx {
@@ -59,7 +60,7 @@ std::optional<std::chrono::milliseconds> failure_policy::patience() const {
     *total += std::max(*max_attempts - 64, 0) * wait_after(64);
   }
   if (max_age) {
-    constexpr std::chrono::seconds most = std::chrono::hours(24 * 365 * 10);
+    constexpr std::chrono::seconds most = detail::ten_years;
     const milliseconds aged = std::min(*max_age, most) + wait_after(64);
     total = total ? std::min(*total, aged) : aged;
   }

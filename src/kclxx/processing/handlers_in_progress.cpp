@@ -4,14 +4,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/duration.hpp"
+
 namespace kclxx::processing {
-
-namespace {
-
-// After that nobody reads a report, and a sum of times could overflow.
-constexpr std::chrono::hours longest_interval{24 * 365 * 10};
-
-}  // namespace
 
 attempt_ticket handlers_in_progress::add(ordinal record_number, int attempt_number,
                                          time_point now) {
@@ -71,7 +66,7 @@ std::optional<handlers_in_progress::time_point> handlers_in_progress::oldest_stu
 std::optional<handlers_in_progress::time_point> handlers_in_progress::stuck_at(
     time_point now) const noexcept {
   if (stuck_after_ <= std::chrono::milliseconds(0)) return std::nullopt;
-  return now + std::min<std::chrono::milliseconds>(stuck_after_, longest_interval);
+  return now + std::min<std::chrono::milliseconds>(stuck_after_, detail::ten_years);
 }
 
 std::optional<handlers_in_progress::time_point> handlers_in_progress::due(
@@ -81,7 +76,7 @@ std::optional<handlers_in_progress::time_point> handlers_in_progress::due(
   }
   std::chrono::milliseconds interval = stuck_after_;
   for (int i = 0; i < begun.reports; ++i) interval *= 2;
-  if (interval > longest_interval) return std::nullopt;
+  if (interval > detail::ten_years) return std::nullopt;
   return begun.touched + interval;
 }
 

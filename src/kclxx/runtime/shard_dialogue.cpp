@@ -5,6 +5,7 @@
 #include <random>
 #include <utility>
 
+#include "base/duration.hpp"
 #include "base/real_thread_pool.hpp"
 #include "base/stoppable_sleep.hpp"
 #include "base/unlocked.hpp"
@@ -18,9 +19,8 @@ using std::chrono::milliseconds;
 
 namespace {
 
-/// The destructor and what is left of user code have this long at least, then log functions, then
-/// the last lines: together less than the second that run promises beyond the grace time.
-constexpr milliseconds least_teardown{500};
+/// After least_teardown log functions have this long, then the last lines: together less than the
+/// second that run promises beyond the grace time.
 constexpr milliseconds last_logs{200};
 constexpr milliseconds last_lines{200};
 constexpr milliseconds last_count{50};  // of the lines that were not written by then
@@ -302,8 +302,7 @@ void shard_dialogue::read(session_lock& lock, const std::optional<time_point>& d
     throw;
   }
   reader_ = reader::callbacks;
-  // Between two actions a partial line does not mean that the input is ahead. The output may have
-  // been taken since it held the input back.
+  // A partial line means that the input is ahead only while an action is open.
   const bool is_busy =
       call_ || user_code_ != user_code::none || output_.keeps_lines() || input_.is_held_back();
   if (has_ended_ || (is_ahead && is_busy)) let_loop_read();
@@ -469,7 +468,7 @@ void shard_dialogue::left(exit_status status) {
   const auto now = clock::now();
   if (!grace_end_) grace_end_ = now + driver_.options().grace_time;
   const auto rest = ceil<milliseconds>(*grace_end_ - now);
-  reactor_.arm(teardown_timer, std::max(rest, least_teardown));
+  reactor_.arm(teardown_timer, std::max(rest, detail::least_teardown));
   // The session has waited for the callback during the grace time.
   if (status == exit_status::callback_stuck) reactor_.arm(stuck_timer, milliseconds(0));
 }

@@ -6,6 +6,7 @@
 #include <exception>
 #include <utility>
 
+#include "base/duration.hpp"
 #include "io/signals.hpp"
 #include "runtime/logger.hpp"
 
@@ -18,9 +19,6 @@ namespace {
 
 /// The event loop ends at once, unless user code has closed its descriptors.
 constexpr milliseconds last_of_loop{1000};
-
-/// Where there is no loop to keep the time of the end: at least.
-constexpr milliseconds least_grace{500};
 
 }  // namespace
 
@@ -107,7 +105,7 @@ void shard_runtime::run_loop() {
   std::unique_lock lock(mutex_);
   has_loop_ended_ = true;
   changed_.notify_all();
-  const auto end = clock::now() + std::max(dialogue_->grace_time(), least_grace);
+  const auto end = clock::now() + std::max(dialogue_->grace_time(), detail::least_teardown);
   if (changed_.wait_until(lock, end, [this] { return life_ == life::finished; })) return;
   lock.unlock();
   leave_stuck("user code did not return within the grace time");

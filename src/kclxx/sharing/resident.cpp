@@ -48,8 +48,6 @@ constexpr const char* no_descriptors = "it has no more descriptors (ulimit -n)";
 constexpr std::chrono::milliseconds retry_after{100};
 constexpr int most_tries = 20;
 
-constexpr std::chrono::milliseconds least_grace{500};
-
 /// The launcher that started a process that does not share waits for its end, a second at most.
 constexpr std::chrono::milliseconds refusing_time{200};
 
@@ -105,7 +103,7 @@ class resident {
       }
     }
     if (listening_.is_open()) remove_socket(start_);
-    const auto deadline = std::chrono::steady_clock::now() + std::max(grace_time, least_grace);
+    const auto deadline = std::chrono::steady_clock::now() + grace_time;
     for (const std::future<void>& one : thread_ends_) {
       if (one.wait_until(deadline) != std::future_status::ready) is_stuck_ = true;
     }
