@@ -54,9 +54,9 @@ class checkpoint_target {
 ///
 /// A handle: copies are cheap and equivalent, and one may outlive the shard (then every call fails
 /// with errc::daemon_gone). While the worker has the lease, a checkpoint of a position that is
-/// already persisted succeeds at once. In initialize and in a timer, and in a handler of records
-/// with a target that is not complete, checkpoint and checkpoint_until fail with
-/// errc::not_allowed_here.
+/// already persisted succeeds at once. checkpoint and checkpoint_until fail with
+/// errc::not_allowed_here in initialize and in a timer. In a handler of records they do so if the
+/// target is not complete.
 /// Errors: those named below, and as shard_context.
 /// Thread safety: any thread may call all functions; in the test kit only the test's thread may.
 class KCLXX_EXPORT checkpointer {

@@ -10,8 +10,8 @@ namespace kclxx {
 enum class exit_status : int {
   ok = 0,  ///< the daemon closed the input while no action was open; nothing needs to be done
   /// A callback, a timer, a checkpoint handler or the factory threw, or shard_context::fail was
-  /// called; or records still arrived five minutes after a fenced_error. The log has the message.
-  /// The daemon ends the whole worker, so catch what can be handled.
+  /// called; or records still arrived five minutes after an exception for a lost lease. The log has
+  /// the message. The daemon ends the whole worker, so catch what can be handled.
   callback_failed = 10,
   /// A line from the daemon is malformed or out of order; the log describes it. Check that only the
   /// daemon writes to the child's stdin, or install a newer kclxx.
@@ -22,8 +22,8 @@ enum class exit_status : int {
   /// The session had to end, and user code did not end within run_options::grace_time. Check
   /// shard_context::stop_token() in long callbacks.
   callback_stuck = 13,
-  /// The end of the shard was not checkpointed: each attempt failed, or a fenced_error was thrown
-  /// before it. See the lease table and the daemon's log.
+  /// The end of the shard was not checkpointed: each attempt failed, or an exception for a lost
+  /// lease was thrown before it. See the lease table and the daemon's log.
   shard_end_failed = 14,
   /// The process could not be set up, or `run` was called twice: mend what the log names.
   start_failed = 15,

@@ -80,10 +80,9 @@ enum class bad_record {
 };
 
 /// Keeps an outage from making records bad. A shard's circuit opens when `failures` attempts in a
-/// row have failed, without a success between them. Not counted are permanent errors, and further
-/// failures of a record if another one has succeeded since its first. With max_attempts or max_age
-/// it opens only when more than one record has failed. Before the shard's first success these two
-/// limits make one record bad at most; the next failure then opens the circuit.
+/// row have failed, without a success between them. Permanent errors do not count. Once another
+/// record has succeeded, a record that had failed before does not count either. With max_attempts
+/// or max_age at least two records must have failed.
 ///
 /// While the circuit is open, failure_policy::max_attempts and max_age do not apply. The handler is
 /// called for one record at a time, after waits that double from failure_policy::max_backoff to

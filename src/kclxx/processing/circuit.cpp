@@ -42,7 +42,8 @@ circuit::state circuit::on_failure(time_point now, record_state& failed, bool is
     is_alone_ = false;
   }
   if (is_open_) {
-    // Another failure is of an attempt that began before the circuit opened.
+    // While a probe runs, another failure is of an attempt that began before it. Without a probe
+    // it counts, too: each and batches have none, they try one record anyway.
     if (probe == probe_ && now >= next_probe_) wait(now, 2 * wait_, random);
     end_probe(probe);
     return state::open;

@@ -95,15 +95,15 @@ struct limits {
 
 seconds now() { return std::chrono::system_clock::now().time_since_epoch(); }
 
-struct metrics_file {
+struct found_file {
   std::string text;
   seconds age{0};  ///< since it was written
   bool has_writer = false;
 };
 
 /// Errors: std::system_error.
-metrics_file read(const std::filesystem::path& path) {
-  metrics_file found;
+found_file read(const std::filesystem::path& path) {
+  found_file found;
   io::descriptor file;
   struct stat about {};
   // Again without the writer's lock (observability/metrics_file.hpp): the file may have been
@@ -137,7 +137,7 @@ verdict look_at(const std::filesystem::path& path, const limits& limit) {
     return verdict::failed;
   };
   try {
-    const metrics_file file = read(path);
+    const found_file file = read(path);
     const shard_figures found = parse_figures(file.text);
     if (!file.has_writer || found.process == 0) return verdict::ended;
     const std::string process = "process " + std::to_string(found.process);

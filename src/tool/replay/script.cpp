@@ -46,7 +46,7 @@ struct partial_batch {
 };
 
 /// A processRecords line, as the daemon writes it, with those records of `line` that are after
-/// `persisted`; std::nullopt when that is all of them. Precondition: `line` is a batch that
+/// `persisted`; std::nullopt when all of them are. Precondition: `line` is a batch that
 /// decodes.
 std::optional<partial_batch> batch_after(std::string_view line,
                                          const sequence_position& persisted) {
