@@ -256,6 +256,11 @@ void checkpoints::not_answered(errc reason, outputs& out) {
   notify_calls_if([&](const waiting_call& call) { return call.target <= position; }, reason, out);
 }
 
+void checkpoints::drop_pending(errc reason, outputs& out) {
+  pending_.reset();
+  notify_handlers(shard_end(), reason, out);
+}
+
 void checkpoints::end_backoff() {
   failures_ = 0;
   not_before_ = time_point::min();

@@ -89,8 +89,8 @@ class checkpoints {
                    const std::optional<time_point>& last_retry, outputs& out);
   /// The daemon continued without an answer to it, or is gone.
   void not_answered(errc reason, outputs& out);
-  /// Nothing is tried again but what somebody asks for from now on.
-  void drop_pending() noexcept { pending_.reset(); }
+  /// Nothing is tried again but what somebody asks for from now on, or a call waits for.
+  void drop_pending(errc reason, outputs& out);
   /// The lease is gone: nothing can be persisted any more. What was sent is still answered.
   void lose_lease(std::error_code error, outputs& out);
   void give_up(outputs& out);

@@ -169,7 +169,7 @@ void session::on_no_answer(time_point now, outputs& out) {
   const bool was_end = is_shard_end_unanswered();
   if (was_end) std::get<close_shard_end>(current_->close).count_failure();
   checkpoints_.not_answered(errc::not_answered, out);
-  checkpoints_.drop_pending();
+  checkpoints_.drop_pending(errc::not_answered, out);
   settle(checkpoints::outcome::refused, was_end, now, out);
 }
 

@@ -524,6 +524,24 @@ TEST_CASE("without its answer a checkpoint has failed", "[session][P58]") {
     CHECK(file.no_answer() == lines{});
     CHECK(file.returns() == lines{"write status processRecords"});
   }
+  SECTION("of a handler, and it is not tried again") {
+    file.async_checkpoint(1, at("60"));
+    file.async_checkpoint(2, at("40"));
+    file.async_checkpoint(at("70"));
+    CHECK(file.callback_lasts() == lines{"write checkpoint 70/0"});
+    CHECK(file.no_answer() == lines{"log warning: the daemon did not answer the checkpoint at 70/0",
+                                    "notify 2: " + message(errc::not_answered),
+                                    "notify 1: " + message(errc::not_answered)});
+    CHECK(file.returns() == lines{"write status processRecords"});
+  }
+  SECTION("of a handler in a shardEnded that lasts, and it is not tried again") {
+    file.returns();
+    file.shard_ended();
+    file.async_checkpoint(1, at("40"));
+    CHECK(file.callback_lasts() == lines{"write checkpoint 40/0"});
+    CHECK(file.no_answer() == lines{"log warning: the daemon did not answer the checkpoint at 40/0",
+                                    "notify 1: " + message(errc::not_answered)});
+  }
   SECTION("of a callback that threw") {
     file.async_checkpoint(at("40"));
     file.throws();
