@@ -97,24 +97,24 @@ std::optional<dispatcher::time_point> dispatcher::next_wake(time_point now) {
   };
   if (!may_take(now)) return earliest;
   or_at(work_.queue().next_due());
-  // A lane that runs takes a probe that is due, so only a lane to be posted needs the wake-up.
+  // A runner takes a probe that is due, so only one to be posted needs the wake-up.
   const auto probe = work_.is_for_handler() ? failures_.next_probe() : std::nullopt;
-  if (probe && (*probe > now || work_.lanes_wanted(lanes_) > 0)) or_at(probe);
+  if (probe && (*probe > now || work_.runners_wanted(runners_) > 0)) or_at(probe);
   return earliest;
 }
 
-void dispatcher::post_lanes() {
-  if (is_over()) return;  // a lane would end at once
-  for (std::size_t more = work_.lanes_wanted(lanes_); more > 0; --more, ++lanes_) {
+void dispatcher::post_runners() {
+  if (is_over()) return;  // a runner would end at once
+  for (std::size_t more = work_.runners_wanted(runners_); more > 0; --more, ++runners_) {
     pool_->post([self = weak_from_this()] {
-      if (const auto alive = self.lock()) alive->run_lane();
+      if (const auto alive = self.lock()) alive->run();
     });
   }
 }
 
 void dispatcher::mark_complete(const attempt_ticket& ticket, wake_ups::to_do& wake_up) {
   work_.complete(ticket);
-  if (is_async_) post_lanes();  // else the lane that calls this continues
+  if (is_async_) post_runners();  // else the runner that calls this continues
   wake_callback_if_due(wake_up);
 }
 
@@ -139,7 +139,7 @@ void dispatcher::set_failure(std::exception_ptr& exception, failure_kind kind, t
 }
 
 void dispatcher::clear_if_unused() {
-  if (has_ended_ && lanes_ == 0) work_.clear();
+  if (has_ended_ && runners_ == 0) work_.clear();
 }
 
 std::optional<work> dispatcher::take_work(time_point now) {
@@ -149,7 +149,7 @@ std::optional<work> dispatcher::take_work(time_point now) {
   return probe ? work_.take(now, *probe) : std::nullopt;
 }
 
-void dispatcher::run_lane() noexcept {
+void dispatcher::run() noexcept {
   try {
     for (;;) {
       std::optional<work> taken;
@@ -161,9 +161,9 @@ void dispatcher::run_lane() noexcept {
           if (work_.queue().ready() == 0) wake_callback_if_due(taking.wake_up);
           return;
         }
-        --lanes_;
+        --runners_;
         clear_if_unused();
-        // While this lane ran, next_wake() left the next probe to it. It is not due at `now`.
+        // While this runner ran, next_wake() left the next probe to it. It is not due at `now`.
         if (may_take(taking.now) && work_.is_for_handler()) {
           wake_by(failures_.next_probe(), taking.wake_up);
         }
@@ -210,7 +210,7 @@ void dispatcher::call_handler(const work& work) {
   if (work.attempt > 1) failures_.on_retry_success(work.record->position(), work.attempt);
   change([&](locked_change& completing) {
     mark_complete(work.ticket, completing.wake_up);
-    if (is_outage_over) post_lanes();
+    if (is_outage_over) post_runners();
   });
 }
 
@@ -302,7 +302,7 @@ void dispatcher::complete(const attempt_ticket& ticket) {
   });
   if (number == 0) return;
   if (failures_.on_success())
-    change([this](locked_change&) { post_lanes(); });  // an outage is over
+    change([this](locked_change&) { post_runners(); });  // an outage is over
   if (position) failures_.on_retry_success(*position, number);
   if (observed) service_->observe(std::move(*observed));
   if (is_emptied) observe_window(false);
@@ -313,7 +313,7 @@ void dispatcher::fail(const attempt_ticket& ticket, std::exception_ptr exception
   change([&](locked_change& failing) {
     if (reporting(ticket) == nullptr) return;
     work_.fail(ticket, std::move(exception), failing.now);
-    post_lanes();
+    post_runners();
     wake_callback_if_due(failing.wake_up);
   });
 }
@@ -358,7 +358,7 @@ void dispatcher::process(const record_batch& batch) {
         const std::lock_guard lock(mutex_);
         last_take_.reset();
         offset += work_.queue().admit(batch, offset, now, keys);
-        post_lanes();
+        post_runners();
         if (offset < batch.size()) next_bytes_ = batch[offset].data().size();
       }
       if (offset == batch.size()) break;
@@ -432,7 +432,7 @@ bool dispatcher::wait(goal awaited, time_point deadline) {
     {
       const std::lock_guard lock(mutex_);
       work_.queue().make_due_ready(now);
-      post_lanes();
+      post_runners();
       has_arrived = has_reached(awaited);
       if (const auto wake = next_wake(now)) until = std::min(until, *wake);
       if (const auto due = reports_.request_due(work_.window())) {
@@ -494,7 +494,7 @@ void dispatcher::on_timer(time_point due) {
     failure = pending_failure();
     if (failure == failure_kind::none) {
       work_.queue().make_due_ready(now);
-      post_lanes();
+      post_runners();
     }
   }
   if (failure != failure_kind::none) {

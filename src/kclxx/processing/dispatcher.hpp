@@ -25,19 +25,19 @@
 namespace kclxx::processing {
 
 /// Has the records of one shard processed side by side: who calls handlers when, and what the
-/// callbacks wait for. Lanes, completions and callbacks change the work_list under one mutex.
+/// callbacks wait for. Runners, completions and callbacks change the work_list under one mutex.
 ///
-/// A lane is a function on a thread of the pool that takes records until none is ready. With a
+/// A runner is a function on a thread of the pool that takes records until none is ready. With a
 /// record_handler there are up to parallel_options::lanes of them. With an async_record_handler
 /// there is one, which starts handlers and decides on failures; completions report on any thread.
 ///
 /// In callbacks, the callbacks' thread admits records and requests checkpoints. While a callback
 /// waits, and between callbacks in a timer, it makes retries ready, reports what is stuck, and
-/// throws what ends the session; before that, unless the lease is lost, it requests a last
-/// checkpoint.
+/// throws what ends the session. Before it throws it requests a last checkpoint, unless the lease
+/// is lost.
 ///
 /// record_queue has what is ready, completion_window what is complete; failure_handling decides on
-/// failures. A lane applies its own result: on the callbacks' thread that would cost two switches
+/// failures. A runner applies its own result: on the callbacks' thread that would cost two switches
 /// between threads for each record.
 ///
 /// While the mutex is held no user code is called, and of the service only is_observed() and its
@@ -100,7 +100,7 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   [[nodiscard]] bool is_over() const {
     return has_ended_ || failed_ != failure_kind::none || stop_.stop_requested();
   }
-  /// Whether a lane may take a record.
+  /// Whether a runner may take a record.
   [[nodiscard]] bool may_take(time_point now) const {
     return !is_over() && (!last_take_ || now < *last_take_);
   }
@@ -112,7 +112,7 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   [[nodiscard]] const handlers_in_progress::attempt* reporting(const attempt_ticket& ticket);
   [[nodiscard]] bool has_reached(goal awaited);
   [[nodiscard]] std::optional<time_point> next_wake(time_point now);
-  void post_lanes();
+  void post_runners();
   void mark_complete(const attempt_ticket& ticket, wake_ups::to_do& wake_up);
   /// Wakes a callback whose goal is reached, or by the time of its next checkpoint.
   void wake_callback_if_due(wake_ups::to_do& wake_up);
@@ -128,7 +128,7 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   void pass_watermark();
 
   // Lanes.
-  void run_lane() noexcept;
+  void run() noexcept;
   void break_off(std::exception_ptr exception) noexcept;
   void call_handler(const work& work);
   void start_handler(const work& work);
@@ -166,9 +166,9 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   goal waits_for_ = goal::room;   // while it waits
   std::uint64_t next_bytes_ = 0;  // of the record that waits for goal::room
   std::unique_ptr<detail::thread_pool> pool_;
-  std::size_t lanes_ = 0;  // posted or running
+  std::size_t runners_ = 0;  // posted or running
   bool has_ended_ = false;
-  std::optional<time_point> last_take_;  // the end of drain_timeout: then no lane takes a record
+  std::optional<time_point> last_take_;  // the end of drain_timeout: then no runner takes a record
   failure_kind failed_ = failure_kind::none;  // the first failure's
   std::exception_ptr failure_;                // until a callback or a timer throws it
   window_reports reports_;

@@ -32,10 +32,10 @@ work_list::work_list(const parallel_options& options, bool is_async)
       queue_(options.order, options.window_records, options.window_bytes),
       handlers_(options.stuck_after) {}
 
-std::size_t work_list::lanes_wanted(std::size_t lanes) const {
-  if (!is_async_) return std::min(lanes_ - lanes, queue_.ready());
+std::size_t work_list::runners_wanted(std::size_t runners) const {
+  if (!is_async_) return std::min(lanes_ - runners, queue_.ready());
   const bool has_work = !failed_.empty() || (queue_.ready() > 0 && handlers_.size() < lanes_);
-  return lanes == 0 && has_work ? 1 : 0;
+  return runners == 0 && has_work ? 1 : 0;
 }
 
 std::optional<work> work_list::take(time_point now, circuit::probe_id probe) {

@@ -22,7 +22,7 @@
 
 namespace kclxx::processing {
 
-/// What a lane does next: it calls the handler, or decides on a failure.
+/// What a runner of the dispatcher's does next: it calls the handler, or decides on a failure.
 struct work {
   attempt_ticket ticket{};
   std::exception_ptr failed{};  // null: call the handler
@@ -42,7 +42,7 @@ struct stuck_report {
   [[nodiscard]] std::string text() const;
 };
 
-/// The work on the records of one shard: which of them a lane takes next, in which attempt, and
+/// The work on the records of one shard: which of them a runner takes next, in which attempt, and
 /// which failures are to be decided on.
 ///
 /// Pure. Thread safety: none.
@@ -55,8 +55,8 @@ class work_list {
   [[nodiscard]] record_queue& queue() noexcept { return queue_; }
   [[nodiscard]] const completion_window& window() const noexcept { return queue_.window(); }
   [[nodiscard]] handlers_in_progress& handlers() noexcept { return handlers_; }
-  /// How many lanes there is work for, besides `lanes` that run.
-  [[nodiscard]] std::size_t lanes_wanted(std::size_t lanes) const;
+  /// How many runners there is work for, besides these.
+  [[nodiscard]] std::size_t runners_wanted(std::size_t runners) const;
 
   /// Whether take() has a handler called.
   [[nodiscard]] bool is_for_handler() const noexcept {
@@ -72,7 +72,7 @@ class work_list {
   void complete(const attempt_ticket& ticket);
   void retry(const attempt_ticket& ticket, failed_attempts attempts, time_point due);
   void remove(const attempt_ticket& ticket) { handlers_.remove(ticket); }
-  /// A lane decides on this failure. Precondition: running().
+  /// A runner decides on this failure. Precondition: running().
   void fail(const attempt_ticket& ticket, std::exception_ptr exception, time_point now);
   /// The same, of a handler that threw. If its completion was reported as failed before, `thrown`
   /// and that reason are exchanged. False if it was reported as complete.

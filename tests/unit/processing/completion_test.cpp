@@ -516,10 +516,10 @@ struct exhausted_log final : detail::shard_service_wrapper {
 
 }  // namespace
 
-TEST_CASE("what a lane throws itself ends the session", "[processing][completion]") {
+TEST_CASE("what a runner throws itself ends the session", "[processing][completion]") {
   wrapped<exhausted_log> processors(parallel([](completion one) {
     one.complete();
-    throw std::runtime_error("late");  // which the lane logs
+    throw std::runtime_error("late");  // which the runner logs
   }));
   testing::daemon daemon(processors.factory(), prompt());
   daemon.initialize().deliver({"1"});

@@ -20,25 +20,25 @@ using namespace std::chrono_literals;
 struct hooked : detail::shard_service_wrapper {
   struct hooks {
     std::function<void(const observer::shard_event&)> observe{};
-    bool runs_lanes_next = false;  // when the clock is read next
+    bool runs_runners_next = false;  // when the clock is read next
     bool has_timers = true;
-    bool holds_lanes = false;  // until run_lanes()
-    clock::duration behind{};  // of the time that is read
-    std::vector<std::function<void()>> lanes{};
+    bool holds_runners = false;  // until run_all()
+    clock::duration behind{};    // of the time that is read
+    std::vector<std::function<void()>> runners{};
     std::vector<sequence_position> requested{};
 
-    void run_lanes() {
-      for (const auto& lane : std::exchange(lanes, {})) lane();
+    void run_all() {
+      for (const auto& runner : std::exchange(runners, {})) runner();
     }
   };
   static inline hooks* current = nullptr;
 
   struct held_pool final : detail::thread_pool {
     explicit held_pool(std::unique_ptr<thread_pool> pool) : inner(std::move(pool)) {}
-    ~held_pool() override { current->lanes.clear(); }
+    ~held_pool() override { current->runners.clear(); }
     void post(std::function<void()> function) override {
-      if (!current->holds_lanes) return inner->post(std::move(function));
-      current->lanes.push_back(std::move(function));
+      if (!current->holds_runners) return inner->post(std::move(function));
+      current->runners.push_back(std::move(function));
     }
     std::unique_ptr<thread_pool> inner;
   };
@@ -61,7 +61,7 @@ struct hooked : detail::shard_service_wrapper {
     if (current->observe) current->observe(event);
   }
   [[nodiscard]] clock::time_point now() const override {
-    if (std::exchange(current->runs_lanes_next, false)) current->run_lanes();
+    if (std::exchange(current->runs_runners_next, false)) current->run_all();
     return shard_service_wrapper::now() - current->behind;
   }
   [[nodiscard]] bool is_observed() const noexcept override { return true; }
@@ -92,10 +92,11 @@ void fail_second(const record& one) {
 TEST_CASE("a failure after a callback's last look does not wait for the next batch",
           "[processing][dispatcher]") {
   hooked_shard shard(parallel(record_handler(fail_second), {}, {.lanes = 1}));
-  shard.with.holds_lanes = true;
+  shard.with.holds_runners = true;
   shard.with.observe = [&](const observer::shard_event& event) {
     // The callback tells of its window last, and then looks when the next retry is due.
-    if (std::holds_alternative<observer::window_changed>(event)) shard.with.runs_lanes_next = true;
+    if (std::holds_alternative<observer::window_changed>(event))
+      shard.with.runs_runners_next = true;
   };
   shard.daemon->deliver({"1", "2"}).advance(0ms);
   CHECK(shard.daemon->exit_status() == exit_status::callback_failed);
@@ -120,7 +121,7 @@ TEST_CASE("a failure that leaves a timer requests the checkpoint of what is comp
   CHECK(shard.with.requested == std::vector<sequence_position>{sequence_position("1")});
 }
 
-TEST_CASE("a lane that read the clock before a probe was due does not end the probes",
+TEST_CASE("a runner that read the clock before a probe was due does not end the probes",
           "[processing][dispatcher]") {
   const auto which = GENERATE(form::parallel, form::completions);
   CAPTURE(which);
@@ -131,12 +132,12 @@ TEST_CASE("a lane that read the clock before a probe was due does not end the pr
   hooked_shard shard(make(which, fail_first, {.breaker = {{.failures = 1}}}, {.lanes = 1}));
   shard.daemon->deliver({"1"}).advance(0ms);
   REQUIRE(attempts == 1);
-  shard.with.holds_lanes = true;
+  shard.with.holds_runners = true;
   shard.daemon->advance(1h);
-  REQUIRE(shard.with.lanes.size() == 1);
-  shard.with.holds_lanes = false;
+  REQUIRE(shard.with.runners.size() == 1);
+  shard.with.holds_runners = false;
   shard.with.behind = 1h;
-  shard.with.run_lanes();
+  shard.with.run_all();
   REQUIRE(attempts == 1);
   shard.with.behind = 0h;
   shard.daemon->advance(1h);

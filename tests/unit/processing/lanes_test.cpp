@@ -382,7 +382,7 @@ TEST_CASE("a batch that comes twice is gathered once", "[processing][gathering][
   CHECK(calls == std::vector<std::vector<std::uint64_t>>{{1, 2, 3, 4}, {5, 6, 7}});
 }
 
-TEST_CASE("while the circuit is open lanes start for a probe alone", "[processing][lanes]") {
+TEST_CASE("while the circuit is open runners start for a probe alone", "[processing][lanes]") {
   awaited_count calls;
   std::atomic<bool> is_away = true;
   counting_posts::posts = 0;
@@ -438,5 +438,31 @@ TEST_CASE("a forked copy that returns from a handler processes nothing and leave
   processed.close_write_end();
   char byte = 0;
   CHECK(::read(processed.read_end(), &byte, 1) == 0);
+}
+
+TEST_CASE("a forked copy that reports the result of a record leaves", "[processing][lanes]") {
+  using report = void (*)(completion&);
+  const report reported = GENERATE(
+      report([](completion& one) { one.complete(); }),
+      report([](completion& one) { one.fail(std::make_exception_ptr(std::runtime_error("x"))); }),
+      report([](completion& one) { one.touch(); }));
+  std::promise<int> status;
+  served_shard shard(parallel([&](completion one) {
+                       const pid_t copy = ::fork();
+                       if (copy == 0) {
+                         reported(one);
+                         ::_exit(0);
+                       }
+                       int left = 0;
+                       ::waitpid(copy, &left, 0);
+                       one.complete();
+                       status.set_value(WIFEXITED(left) ? WEXITSTATUS(left) : 1000);
+                     }),
+                     prompt());
+  shard.initialize("shard-1");
+  process(shard, keyed_records(1, 1, 1));
+  CHECK(status.get_future().get() == static_cast<int>(exit_status::daemon_gone));
+  perform(shard, "shutdownRequested");
+  CHECK(shard.end() == exit_status::ok);
 }
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What lanes do next, when the callbacks' thread looks again, and when observers see the window.
+// What runners do next, when the callbacks' thread looks again, and when observers see the window.
 #include "processing/work_list.hpp"
 
 #include <stdexcept>
@@ -36,25 +36,26 @@ std::exception_ptr error(const char* text) {
 
 }  // namespace
 
-TEST_CASE("lanes of a plain handler are as many as records are ready", "[processing]") {
+TEST_CASE("runners of a plain handler are as many as records are ready", "[processing]") {
   filled_work_list by_key(8, false, order::key);
-  CHECK(by_key.lanes_wanted(0) == 2);
+  CHECK(by_key.runners_wanted(0) == 2);
   filled_work_list list(3, false);
-  CHECK(list.lanes_wanted(0) == 3);
-  CHECK(list.lanes_wanted(2) == 1);
+  CHECK(list.runners_wanted(0) == 3);
+  CHECK(list.runners_wanted(2) == 1);
   for (int i = 0; i < 3; ++i) CHECK(list.take(start_time));
   CHECK_FALSE(list.take(start_time));
 }
 
-TEST_CASE("an async handler has one lane, while it can start one or a failure is to be decided on",
-          "[processing]") {
+TEST_CASE(
+    "an async handler has one runner, while it can start one or a failure is to be decided on",
+    "[processing]") {
   filled_work_list list(1, true);
-  CHECK(list.lanes_wanted(0) == 1);
-  CHECK(list.lanes_wanted(1) == 0);
+  CHECK(list.runners_wanted(0) == 1);
+  CHECK(list.runners_wanted(1) == 0);
   const auto first = list.take(start_time);
-  CHECK(list.lanes_wanted(0) == 0);
+  CHECK(list.runners_wanted(0) == 0);
   list.fail(first->ticket, error("no"), start_time + 1s);
-  CHECK(list.lanes_wanted(0) == 1);
+  CHECK(list.runners_wanted(0) == 1);
   const auto failed = list.take(start_time);
   CHECK(message_of(failed->failed) == "no");
   CHECK(failed->ended == start_time + 1s);
