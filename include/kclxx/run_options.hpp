@@ -83,9 +83,9 @@ struct run_options {
   std::size_t max_line_length = std::size_t{1} << 30;
 
   // How the session ends.
-  /// How long a callback may continue after the daemon is gone. The processor's destructor has the
-  /// same time, counted from the end of the dialogue, and always at least half a second. grace_time
-  /// is not the daemon's shutdownGraceMillis.
+  /// How long user code may continue once the session has to end: a callback, and then the
+  /// processor's destructor, which always has at least half a second. The wait for a last answer of
+  /// the daemon counts, too. grace_time is not the daemon's shutdownGraceMillis.
   std::chrono::milliseconds grace_time{10000};
 
   /// Under kclxx-share one process serves all shards, and several threads call the factory. False:

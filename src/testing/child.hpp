@@ -161,14 +161,14 @@ class child final : public detail::shard_service,
   void end_user_code();
   /// Time passes for user code, at most to the deadline. False when nothing can end the wait.
   bool wait_until(time_point deadline, const std::function<bool()>& is_over);
-  // Whether a call of a shard_service function has an effect; `function`, a literal, begins the
-  // message.
-  /// False on any thread but the test's. The kit's function reports such a call at its end (usage),
-  /// but not one of a stop callback.
+  /// False on any thread but the test's, where a call of a shard_service function has no effect.
+  /// The kit's function reports it at its end (usage), unless a stop callback made it. `function`,
+  /// a literal, begins the message.
   [[nodiscard]] bool is_on_own_thread(const char* function);
-  /// Also false in a killed process. Errors: those of leave_callback_of_the_dead().
+  /// The same, and false in a killed process. Errors: those of leave_callback_of_the_dead().
   [[nodiscard]] bool may_report(const char* function);
-  /// As may_report, but another thread gets std::logic_error.
+  /// False in a killed process, and in a stop callback. Errors: std::logic_error on any other
+  /// thread but the test's; those of leave_callback_of_the_dead().
   [[nodiscard]] bool may_request(const char* function);
   void require_progress();
   [[noreturn]] void end_without_progress();

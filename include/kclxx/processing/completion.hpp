@@ -20,7 +20,7 @@ class taken_record;
 /// destroyed without either counts as failed. Move-only; a default-constructed,
 /// moved-from or reported one is empty.
 ///
-/// When the lease is lost or the session has ended, a report has no effect.
+/// Once a stop is requested, a report has no effect.
 ///
 /// Thread safety: distinct objects may be used and destroyed from any thread, in any order.
 /// Lifetime: it keeps its record alive, and may outlive the processor.

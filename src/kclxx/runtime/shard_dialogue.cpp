@@ -511,7 +511,7 @@ bool shard_dialogue::is_callbacks_thread() const {
   return std::this_thread::get_id() == callbacks_thread_;
 }
 
-/// A timer may run while the next batch is delivered already.
+/// A timer is none, although an action may be open while it runs.
 bool shard_dialogue::is_in_callback() const {
   return is_callbacks_thread() && user_code_ != user_code::between;
 }

@@ -79,7 +79,7 @@ class script {
   fault_schedule& faults_;
   transcript::reader& transcript_;
   transcript::line_summarizer summarizer_;
-  std::optional<sequence_position> persisted_;  // until a successor's first action after initialize
+  std::optional<sequence_position> persisted_;  // until the first action that a successor gets
   std::optional<action> ahead_;                 // read, not yet played
   bool has_ended_ = false;
   std::optional<diagnostic> damage_;
