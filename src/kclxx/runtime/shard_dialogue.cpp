@@ -283,7 +283,7 @@ void shard_dialogue::on_watch() {
   }
   if (user_code_time() < session::callback_patience) return watch();
   if (reader_ == reader::callbacks) let_loop_read();
-  driver_.on_callback_lasts();
+  if (user_code_ == user_code::callback) driver_.on_callback_lasts();
 }
 
 milliseconds shard_dialogue::user_code_time() const {
@@ -302,7 +302,7 @@ void shard_dialogue::read(session_lock& lock, const std::optional<time_point>& d
     throw;
   }
   reader_ = reader::callbacks;
-  // A partial line means that the input is ahead only while an action is open.
+  // A partial line between two actions does not count: the next read waits for the rest.
   const bool is_busy =
       call_ || user_code_ != user_code::none || output_.keeps_lines() || input_.is_held_back();
   if (has_ended_ || (is_ahead && is_busy)) let_loop_read();
