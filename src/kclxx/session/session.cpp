@@ -101,6 +101,7 @@ void session::write_status_of_unknown(const std::string& name, outputs& out) {
 }
 
 void session::on_bad_line(const std::string& problem, outputs& out) {
+  if (has_ended()) return;
   on_failure(exit_status::protocol_error, problem, out);
 }
 
