@@ -20,9 +20,9 @@ namespace kclxx {
 /// Which records a checkpoint covers: all of the shard up to and including this position.
 class checkpoint_target {
  public:
-  /// In a callback: all records delivered. In a handler of records: those that are complete; in one
-  /// of `each` or `batches`, async_checkpoint then waits for the records that the handler has.
-  /// Elsewhere: those whose callback has returned.
+  /// In a callback: all records delivered. In a handler of records: those that are complete.
+  /// Elsewhere: those whose callback has returned. In a handler of `each` or `batches`,
+  /// async_checkpoint also covers the records that the handler has, once they are complete.
   checkpoint_target() noexcept = default;
   checkpoint_target(const sequence_position& position)  // NOLINT(google-explicit-constructor)
       : position_(position) {}

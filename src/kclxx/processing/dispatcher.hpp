@@ -127,7 +127,7 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   [[nodiscard]] std::optional<sequence_position> watermark();
   void pass_watermark();
 
-  // Lanes.
+  // Runners.
   void run() noexcept;
   void break_off(std::exception_ptr exception) noexcept;
   void call_handler(const work& work);

@@ -156,7 +156,7 @@ class shard_dialogue final : public detail::shard_service,
   };
   using session_lock = std::unique_lock<std::mutex>;
 
-  // The callbacks' thread. Those that are given its lock release it meanwhile.
+  // The callbacks' thread. Functions with a session_lock release it while user code runs.
   void run_callbacks();
   template <class Function>
   void run_user_code(session_lock& lock, user_code running, Function function);

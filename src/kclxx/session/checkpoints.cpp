@@ -14,13 +14,14 @@ namespace kclxx::session {
 
 namespace {
 
-const sequence_position& shard_end() {
+const sequence_position& shard_end_position() {
   static const sequence_position position("SHARD_END");
   return position;
 }
 
 std::string describe(const sequence_position& position) {
-  return position == shard_end() ? std::string("the end of the shard") : to_string(position);
+  return position == shard_end_position() ? std::string("the end of the shard")
+                                          : to_string(position);
 }
 
 }  // namespace
@@ -29,9 +30,9 @@ void checkpoints::start(const std::optional<sequence_position>& position) {
   if (position && position->is_number()) persisted_ = position;
 }
 
-void checkpoints::make_shard_end_pending() { raise(pending_, shard_end()); }
+void checkpoints::make_shard_end_pending() { raise(pending_, shard_end_position()); }
 
-bool checkpoints::is_shard_finished() const { return persisted_ == shard_end(); }
+bool checkpoints::is_shard_finished() const { return persisted_ == shard_end_position(); }
 
 bool checkpoints::covers_nothing(const sequence_position& position) {
   static const sequence_position first("TRIM_HORIZON");
@@ -71,9 +72,9 @@ void checkpoints::checkpoint(waiter_id id, const optional_position& position, bo
                              bool at_shard_end, outputs& out) {
   std::error_code ec;
   const auto target =
-      target_of(position, at_shard_end ? shard_end() : everything(from_callback), ec);
+      target_of(position, at_shard_end ? shard_end_position() : everything(from_callback), ec);
   if (!target) return out.push_back(notify_waiter{id, ec});
-  if (*target != shard_end()) raise(complete_, target);
+  if (*target != shard_end_position()) raise(complete_, target);
   calls_.push_back({id, *target});
 }
 
@@ -107,7 +108,7 @@ bool checkpoints::abandon(waiter_id id) {
                                   [&](const waiting_call& call) { return call.id == id; });
   if (found == calls_.end()) return false;
   // An abandoned SHARD_END is not kept: the return of shard_ended makes it pending.
-  if (found->target != shard_end()) raise(pending_, found->target);
+  if (found->target != shard_end_position()) raise(pending_, found->target);
   calls_.erase(found);
   return true;
 }
@@ -129,7 +130,7 @@ void checkpoints::notify_handlers(const sequence_position& up_to, std::error_cod
 }
 
 void checkpoints::fail_waiters(std::error_code error, outputs& out) {
-  notify_handlers(shard_end(), error, out);
+  notify_handlers(shard_end_position(), error, out);
   notify_calls_if([](const waiting_call&) { return true; }, error, out);
 }
 
@@ -180,9 +181,9 @@ void checkpoints::sent(const sequence_position& position, time_point now) {
   detail::require_invariant(!unanswered_, "a checkpoint is sent before the last one is answered");
   detail::require_invariant(has_lease(), "a checkpoint is sent without the lease");
   detail::require_invariant(
-      position != shard_end() || is_at_end_,
+      position != shard_end_position() || is_at_end_,
       "the end of the shard is checkpointed before the daemon has reported it");
-  detail::require_invariant(position == shard_end() || position <= delivered_,
+  detail::require_invariant(position == shard_end_position() || position <= delivered_,
                             "a checkpoint is sent of a record that was not delivered");
   unanswered_ = position;
   last_sent_ = now;
@@ -258,7 +259,7 @@ void checkpoints::not_answered(errc reason, outputs& out) {
 
 void checkpoints::drop_pending(errc reason, outputs& out) {
   pending_.reset();
-  notify_handlers(shard_end(), reason, out);
+  notify_handlers(shard_end_position(), reason, out);
 }
 
 void checkpoints::end_backoff() {

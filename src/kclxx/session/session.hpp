@@ -28,12 +28,14 @@ inline constexpr std::chrono::milliseconds callback_patience{5};
 /// with the events. docs/protocol.md is its specification.
 ///
 ///   starting -initialize-> calling -returned-> closing -status-> idle -action-> calling
-///                             |                                  +-> finished
+///                             |                   |              +-> finished
+///                             |                   +- the shard's end failed -> left
 ///                             +- user code threw -> failing - the rest is persisted -> left
 ///                             +- it must end -> leaving - returned, or too late -> left
 ///
 /// User code can also throw in closing, idle and finished. In every phase but calling and leaving
-/// the end of the input leads to left at once.
+/// the end of the input leads to left at once. Once the shard was given up, an action leads from
+/// idle to closing: no callback is called.
 ///
 /// closing.hpp has a class for each way in which an action closes. Each is asked what follows:
 /// wait, write the status, or leave without one. A stop is requested once: when the lease is lost
