@@ -845,7 +845,7 @@ TEST_CASE("the time of a timer does not count as that of the callback after it",
     std::promise<void> begun;
     std::atomic<bool> is_sent = false;
     std::atomic<bool> has_second_timer_run = false;
-    bool are_in_order = false;
+    std::atomic<bool> are_in_order = false;
     served_shard shard(
         [&](const shard_context& context) {
           context.after(0ms, [&] {
@@ -856,7 +856,8 @@ TEST_CASE("the time of a timer does not count as that of the callback after it",
             std::this_thread::sleep_for(3 * session::callback_patience);
             has_second_timer_run = true;
           });
-          return std::make_unique<checkpoints_each>([&] { are_in_order = has_second_timer_run; });
+          return std::make_unique<checkpoints_each>(
+              [&] { are_in_order = has_second_timer_run.load(); });
         },
         manual());
     shard.initialize("shard-0");
