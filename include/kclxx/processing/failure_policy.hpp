@@ -81,9 +81,9 @@ enum class bad_record {
 
 /// Keeps an outage from making records bad. A shard's circuit opens when `failures` attempts in a
 /// row have failed, without a success between them. Permanent errors do not count. Nor does a retry
-/// of a record that failed before the last success. With max_attempts or max_age at least two
-/// records must have failed; before the shard's first success, once one of them was given up, the
-/// next failure opens the circuit.
+/// of a record that failed before the last success. With max_attempts or max_age, failures of
+/// one record alone do not open it. Before the shard's first success it opens at the next failure
+/// once a record was bad.
 ///
 /// While the circuit is open, failure_policy::max_attempts and max_age do not apply. The handler is
 /// called for one record at a time, after waits that double from failure_policy::max_backoff to

@@ -8,8 +8,6 @@ namespace kclxx::detail {
 
 /// Sums of it with a time do not overflow, and nobody waits for its end.
 inline constexpr std::chrono::hours ten_years{24 * 365 * 10};
-/// The processor's destructor has this long at least: run_options::grace_time.
-inline constexpr std::chrono::milliseconds least_teardown{500};
 
 /// The duration, between 0 and ten years.
 constexpr std::chrono::milliseconds clamped(std::chrono::milliseconds duration) {

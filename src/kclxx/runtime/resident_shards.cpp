@@ -96,7 +96,7 @@ exit_status run_resident(sharing::inheritance start, const processor_factory& ma
         return std::make_unique<handed_session>(shard, loop, std::move(on_stuck), make_processor,
                                                 shared_options);
       },
-      std::max(detail::clamped(options.grace_time), detail::least_teardown));
+      std::max(detail::clamped(options.grace_time), least_teardown));
   // A thread that was abandoned uses what the end of main destroys.
   if (status != exit_status::ok) std::_Exit(static_cast<int>(status));
   return status;

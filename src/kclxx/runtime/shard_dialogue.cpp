@@ -5,7 +5,6 @@
 #include <random>
 #include <utility>
 
-#include "base/duration.hpp"
 #include "base/real_thread_pool.hpp"
 #include "base/stoppable_sleep.hpp"
 #include "base/unlocked.hpp"
@@ -468,7 +467,7 @@ void shard_dialogue::left(exit_status status) {
   const auto now = clock::now();
   if (!grace_end_) grace_end_ = now + driver_.options().grace_time;
   const auto rest = ceil<milliseconds>(*grace_end_ - now);
-  reactor_.arm(teardown_timer, std::max(rest, detail::least_teardown));
+  reactor_.arm(teardown_timer, std::max(rest, least_teardown));
   // The session has waited for the callback during the grace time.
   if (status == exit_status::callback_stuck) reactor_.arm(stuck_timer, milliseconds(0));
 }
@@ -511,7 +510,7 @@ bool shard_dialogue::is_callbacks_thread() const {
   return std::this_thread::get_id() == callbacks_thread_;
 }
 
-/// A timer is none, although an action may be open while it runs.
+/// A timer is no callback, although an action may be open while it runs.
 bool shard_dialogue::is_in_callback() const {
   return is_callbacks_thread() && user_code_ != user_code::between;
 }

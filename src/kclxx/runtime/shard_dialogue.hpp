@@ -35,6 +35,9 @@
 
 namespace kclxx::runtime {
 
+/// The processor's destructor has this long at least: run_options::grace_time.
+inline constexpr std::chrono::milliseconds least_teardown{500};
+
 /// One shard in real time: its session_driver under a lock, which is this class's alone; the
 /// driver's host, and the service of its checkpointers.
 ///

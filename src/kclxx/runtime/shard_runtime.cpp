@@ -6,7 +6,6 @@
 #include <exception>
 #include <utility>
 
-#include "base/duration.hpp"
 #include "io/signals.hpp"
 #include "runtime/logger.hpp"
 
@@ -105,7 +104,7 @@ void shard_runtime::run_loop() {
   std::unique_lock lock(mutex_);
   has_loop_ended_ = true;
   changed_.notify_all();
-  const auto end = clock::now() + std::max(dialogue_->grace_time(), detail::least_teardown);
+  const auto end = clock::now() + std::max(dialogue_->grace_time(), least_teardown);
   if (changed_.wait_until(lock, end, [this] { return life_ == life::finished; })) return;
   lock.unlock();
   leave_stuck("user code did not return within the grace time");

@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 struct hooked : detail::shard_service_wrapper {
   struct hooks {
     std::function<void(const observer::shard_event&)> observe{};
-    bool runs_runners_next = false;  // when the clock is read next
+    bool runs_all_next = false;  // when the clock is read next
     bool has_timers = true;
     bool holds_runners = false;  // until run_all()
     clock::duration behind{};    // of the time that is read
@@ -61,7 +61,7 @@ struct hooked : detail::shard_service_wrapper {
     if (current->observe) current->observe(event);
   }
   [[nodiscard]] clock::time_point now() const override {
-    if (std::exchange(current->runs_runners_next, false)) current->run_all();
+    if (std::exchange(current->runs_all_next, false)) current->run_all();
     return shard_service_wrapper::now() - current->behind;
   }
   [[nodiscard]] bool is_observed() const noexcept override { return true; }
@@ -95,8 +95,7 @@ TEST_CASE("a failure after a callback's last look does not wait for the next bat
   shard.with.holds_runners = true;
   shard.with.observe = [&](const observer::shard_event& event) {
     // The callback tells of its window last, and then looks when the next retry is due.
-    if (std::holds_alternative<observer::window_changed>(event))
-      shard.with.runs_runners_next = true;
+    if (std::holds_alternative<observer::window_changed>(event)) shard.with.runs_all_next = true;
   };
   shard.daemon->deliver({"1", "2"}).advance(0ms);
   CHECK(shard.daemon->exit_status() == exit_status::callback_failed);
