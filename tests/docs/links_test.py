@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Each link in a document leads somewhere: to a file of the project, to an anchor as GitHub makes it. Links to other
-hosts are listed with --list, and not followed. (The built site has anchors of its own: scripts/site --check.)"""
+hosts are listed with --list, and not followed."""
 import pathlib
 import re
 import sys
@@ -57,11 +57,6 @@ class Links(unittest.TestCase):
     def test_links_to_other_hosts_are_encrypted(self):
         self.assertEqual([], [f"{page}: {link}" for page, link in links()
                               if OTHER_HOST.match(link) and not link.startswith("https:")])
-
-    def test_each_page_is_in_the_sites_navigation(self):
-        listed = set(re.findall(r": ([\w/.-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
-        there = {page.removeprefix("docs/") if page != "README.md" else "index.md" for page in pages()}
-        self.assertEqual(listed, there)
 
     def test_each_path_in_the_maps_of_the_source_exists(self):
         """A source file stands there without its extension, and in a table of src/ without that."""

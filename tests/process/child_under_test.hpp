@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,12 +10,8 @@
 
 namespace kclxx::test {
 
-/// children/test_child.cpp, which does what a record's text names. The environment may name another
-/// build of it, as scripts/mutation does.
-inline const std::string child = [] {
-  const char* other = std::getenv("KCLXX_TEST_CHILD");
-  return other != nullptr ? other : KCLXX_TEST_CHILD;
-}();
+/// children/test_child.cpp, which does what a record's text names.
+inline const std::string child = KCLXX_TEST_CHILD;
 
 inline void start(scripted_daemon& daemon) {
   daemon.initialize();
