@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Coroutines and completion tokens of the program's own Boost.Asio (1.74 or newer). Header-only.
+// Coroutines of the program's own Boost.Asio (1.74 or newer). Header-only.
 // kclxx.hpp does not include it, since this header needs Boost's headers.
 // See kclxx/kclxx.hpp for the default contract, and for when an action of the daemon is open.
 #pragma once
@@ -9,17 +9,10 @@
 #include <utility>
 
 #include <boost/asio/any_io_executor.hpp>
-#include <boost/asio/associated_executor.hpp>
-#include <boost/asio/async_result.hpp>
-#include <boost/system/error_code.hpp>
 
 #include <kclxx/asio_timer.hpp>  // IWYU pragma: export
-#include <kclxx/checkpointer.hpp>
 #include <kclxx/detail/asio_handler.hpp>
-#include <kclxx/detail/asio_pending_checkpoints.hpp>
 #include <kclxx/detail/asio_processor.hpp>
-#include <kclxx/detail/asio_running_records.hpp>
-#include <kclxx/error.hpp>
 
 namespace kclxx::asio {
 
@@ -71,35 +64,6 @@ requires(detail::handles_record<std::decay_t<Handler>> ||
              boost::asio::any_io_executor executor) {
   return detail::make(detail::source_of(std::forward<Handler>(handler)), std::move(policy),
                       std::move(options), std::move(executor));
-}
-
-/// checkpointer::async_checkpoint with a completion token: use_awaitable, use_future, a callback.
-/// The signature is `void(boost::system::error_code)`; the code is empty when the target or a later
-/// position is persisted. With Boost 1.81 or newer it converts back to the original
-/// std::error_code: `std::error_code(ec) == kclxx::checkpoint_condition::lease_gone`.
-///
-/// The handler is posted to its associated executor. Until then the operation counts as outstanding
-/// work of that executor. On an idle shard the checkpoint can take hours, until an action is open.
-/// If the execution context is destroyed before that, the handler is destroyed and never called.
-///
-/// A coroutine of `parallel` must not wait for the checkpoint of its own or a later record, which
-/// is sent after the coroutine has returned: pass a callback. The wait fails with
-/// errc::not_allowed_here, or never ends (docs/processing.md).
-/// Errors: the error code is passed to the handler; use_awaitable and use_future throw it.
-/// Thread safety: as checkpointer.
-template <class CompletionToken>
-auto async_checkpoint(const checkpointer& checkpointer, const checkpoint_target& target,
-                      CompletionToken&& token) {
-  return boost::asio::async_initiate<CompletionToken, void(boost::system::error_code)>(
-      [](auto handler, const kclxx::checkpointer& session, const checkpoint_target& position) {
-        const auto executor = boost::asio::get_associated_executor(handler);
-        const bool is_endless =
-            detail::running_records::waits_for_itself(handler, executor, position);
-        auto post = detail::pending_checkpoints_of(executor).add(std::move(handler), executor);
-        if (is_endless) return post(errc::not_allowed_here);
-        session.async_checkpoint(position, std::move(post));
-      },
-      token, checkpointer, target);
 }
 
 }  // namespace kclxx::asio

@@ -20,9 +20,7 @@ namespace kclxx {
 /// Which records a checkpoint covers: all of the shard up to and including this position.
 class checkpoint_target {
  public:
-  /// In a callback: all records delivered. In a handler of records: those that are complete.
-  /// Elsewhere: those whose callback has returned. In a handler of `each` or `batches`,
-  /// async_checkpoint also covers the records that the handler has, once they are complete.
+  /// In a callback: all records delivered. Elsewhere: those whose callback has returned.
   checkpoint_target() noexcept = default;
   checkpoint_target(const sequence_position& position)  // NOLINT(google-explicit-constructor)
       : position_(position) {}
@@ -55,8 +53,7 @@ class checkpoint_target {
 /// A handle: copies are cheap and equivalent, and one may outlive the shard (then every call fails
 /// with errc::daemon_gone). While the worker has the lease, a checkpoint of a position that is
 /// already persisted succeeds at once. checkpoint and checkpoint_until fail with
-/// errc::not_allowed_here in initialize and in a timer. In a handler of records they do so if the
-/// target is not complete.
+/// errc::not_allowed_here in a timer.
 /// Errors: those named below, and as shard_context.
 /// Thread safety: any thread may call all functions; in the test kit only the test's thread may.
 class KCLXX_EXPORT checkpointer {
@@ -102,7 +99,6 @@ class KCLXX_EXPORT checkpointer {
                         checkpoint_handler handler = {}) const;
 
  private:
-  friend class shard_context;
   friend struct detail::service_access;
   explicit checkpointer(std::shared_ptr<detail::shard_service> service) noexcept
       : service_(std::move(service)) {}

@@ -27,8 +27,7 @@ enum class errc {
   /// LATEST, AT_TIMESTAMP and SHARD_END cannot be checkpointed (TRIM_HORIZON covers nothing, and
   /// succeeds). Use the position of a record.
   invalid_position,
-  /// The call would wait without end: in initialize, in a timer, or in a handler that waits for an
-  /// incomplete record, its own for instance. Use async_checkpoint.
+  /// The call would wait without end: in a timer. Use async_checkpoint.
   not_allowed_here,
   /// The daemon sent its next message without answering the checkpoint. Try again.
   not_answered,

@@ -62,9 +62,6 @@ class KCLXX_EXPORT shard_context {
   /// return.
   [[nodiscard]] std::stop_token stop_token() const noexcept { return fields_.stop_token; }
 
-  /// The same checkpointer that callbacks get, for threads of the processor's own.
-  [[nodiscard]] checkpointer get_checkpointer() const { return checkpointer(service_); }
-
   /// The shard's clock: real time under the daemon, virtual time in the test kit.
   [[nodiscard]] clock::time_point now() const { return service_->now(); }
   /// The same moment as a date, which compares with record::approximate_arrival_timestamp. In the

@@ -58,14 +58,15 @@ class recorded_processor : public kclxx::record_processor {
         .write();
     last_checkpoint_ = context.now();
     if (options_.gather == 0) return;
-    const auto factory = kclxx::batches(
-        [this](const kclxx::record_batch& batch) { process(batch, context_->get_checkpointer()); },
-        {}, {.max_records = options_.gather, .linger = std::chrono::hours(1)});
+    const auto factory =
+        kclxx::batches([this](const kclxx::record_batch& batch) { process(batch, *checkpointer_); },
+                       {}, {.max_records = options_.gather, .linger = std::chrono::hours(1)});
     gathering_ = factory(context);
   }
 
   void process_records(kclxx::record_batch batch,
                        const kclxx::checkpointer& checkpointer) override {
+    checkpointer_ = checkpointer;
     if (gathering_) return gathering_->process_records(std::move(batch), checkpointer);
     process(batch, checkpointer);
   }
@@ -139,6 +140,7 @@ class recorded_processor : public kclxx::record_processor {
   journals& journals_;
   std::unique_ptr<journal> journal_;
   const kclxx::shard_context* context_ = nullptr;
+  std::optional<kclxx::checkpointer> checkpointer_;  // that callbacks get
   std::optional<kclxx::sequence_position> last_;
   kclxx::shard_context::clock::time_point last_checkpoint_;
   std::unique_ptr<kclxx::record_processor> gathering_;

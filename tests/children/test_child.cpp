@@ -85,10 +85,10 @@ class obedient : public kclxx::record_processor {
         "shard " + context_.shard_id() + " of " + context_.stream_name().value_or("?");
     say(shard);
     note(shard);
-    if (const char* what = std::getenv("IN_INITIALIZE")) obey(what, context_.get_checkpointer());
   }
   void process_records(kclxx::record_batch batch,
                        const kclxx::checkpointer& checkpointer) override {
+    checkpointer_ = checkpointer;
     for (const kclxx::record& record : batch) {
       position_ = record.position();
       obey(std::string(record.data()), checkpointer);
@@ -98,7 +98,7 @@ class obedient : public kclxx::record_processor {
   }
   void lease_lost() override {
     say("lease lost");
-    if (const char* what = std::getenv("IN_LEASE_LOST")) obey(what, context_.get_checkpointer());
+    if (const char* what = std::getenv("IN_LEASE_LOST")) obey(what, *checkpointer_);
   }
   void shard_ended(const kclxx::checkpointer& checkpointer) override {
     say("shard ended");
@@ -256,7 +256,7 @@ class obedient : public kclxx::record_processor {
     } else if (what == "timer that waits for stop") {
       context_.after(1ms, [this] {
         say("timer waits");
-        obey("wait for stop", context_.get_checkpointer());
+        obey("wait for stop", *checkpointer_);
       });
     } else if (what == "timer that is always due") {
       context_.every(1ms, [] { std::this_thread::sleep_for(5ms); });
@@ -299,7 +299,8 @@ class obedient : public kclxx::record_processor {
   std::vector<std::thread> threads_;
   std::atomic<int> batches_ = 0;
   bool hangs_in_destructor_ = false;
-  kclxx::sequence_position position_{"0"};  // of the record that is obeyed
+  kclxx::sequence_position position_{"0"};           // of the record that is obeyed
+  std::optional<kclxx::checkpointer> checkpointer_;  // that callbacks get
   std::mutex mutex_;
   std::optional<std::stop_callback<std::function<void()>>> at_stop_;
 };

@@ -240,7 +240,8 @@ void processor::ask(const optional_position& position) {
 
 void processor::async_checkpoint(const optional_position& position) {
   ask(position);
-  const checkpointer checkpointer = context_->get_checkpointer();
+  const checkpointer checkpointer =
+      detail::service_access::handle_of<kclxx::checkpointer>(detail::service_access::of(*context_));
   const checkpoint_target target = position ? checkpoint_target(*position) : checkpoint_target();
   if (random_.chance(30)) return checkpointer.async_checkpoint(target);
   const std::size_t number = requests_.add(position ? position : before(everything()));
@@ -288,7 +289,8 @@ void processor::wait_in_callback() {
   note_end(target, position.has_value());
   waits_ = true;
   std::error_code result;
-  const checkpointer checkpointer = context_->get_checkpointer();
+  const checkpointer checkpointer =
+      detail::service_access::handle_of<kclxx::checkpointer>(detail::service_access::of(*context_));
   const checkpoint_target what = position ? checkpoint_target(*position) : checkpoint_target();
   if (random_.chance(30)) {
     checkpointer.checkpoint_until(what, context_->now() + milliseconds(random_.below(2000)),

@@ -18,7 +18,6 @@
 #include <kclxx/detail/asio_context_thread.hpp>
 #include <kclxx/detail/asio_coroutines.hpp>
 #include <kclxx/detail/asio_handler.hpp>
-#include <kclxx/detail/asio_running_records.hpp>
 #include <kclxx/detail/asio_stopped_context.hpp>
 #include <kclxx/processing/parallel.hpp>
 #include <kclxx/record_processor.hpp>
@@ -49,9 +48,8 @@ class processor final : public record_processor {
       service = std::make_shared<stopped_context_service>(service, executor_);
     }
     shard_ = service_access::with(shard, std::move(service));
-    const auto make = [this](const shard_context& clamped) {
-      context_ = service_access::with(clamped, service_access::of(clamped));
-      handler_ = std::make_shared<const coroutine_handler>(source_.make(*context_, executor_));
+    const auto make = [this](const shard_context&) {
+      handler_ = std::make_shared<const coroutine_handler>(source_.make(*shard_, executor_));
       return [this](completion done) { start(std::move(done)); };
     };
     inner_ = kclxx::parallel(make, policy, options)(*shard_);
@@ -103,9 +101,8 @@ class processor final : public record_processor {
     const record& event = done.record();
     running_->start(
         executor,
-        [handler = handler_.get(), context = context_.get(), &event] {
-          return running_records::run(
-              event, [handler, context, &event] { return (*handler)(event, *context); });
+        [handler = handler_.get(), shard = shard_.get(), &event] {
+          return (*handler)(event, *shard);
         },
         [done = std::move(done)](std::exception_ptr thrown) mutable {
           thrown ? done.fail(std::move(thrown)) : done.complete();
@@ -131,16 +128,13 @@ class processor final : public record_processor {
   /// The program's io_context destroys the coroutines, or runs them once more.
   void keep_what_coroutines_use() {
     running_->keep(
-        std::make_shared<std::tuple<decltype(source_), decltype(context_), decltype(handler_)>>(
-            source_, context_, handler_));
+        std::make_shared<std::tuple<decltype(source_), decltype(shard_), decltype(handler_)>>(
+            source_, shard_, handler_));
   }
 
   handler_source source_;  // other shards' processors have it, too
-  // What the handler sees: its checkpoints never pass a record that is not complete. Coroutines may
-  // outlive that of inner_.
-  std::shared_ptr<shard_context> context_;
-  // With the waits that notice an io_context that has stopped.
-  std::unique_ptr<shard_context> shard_;
+  // With the waits that notice an io_context that has stopped. Coroutines may outlive inner_.
+  std::shared_ptr<shard_context> shard_;
   // Ends after all that runs on it. Empty with an executor of the program's own.
   std::optional<context_thread> own_;
   executor_type executor_;

@@ -154,6 +154,11 @@ struct service_access {
                                                      std::shared_ptr<shard_service> service) {
     return std::unique_ptr<Context>(new Context(std::move(values), std::move(service)));
   }
+  /// A checkpointer, as callbacks get it.
+  template <class Handle>
+  [[nodiscard]] static Handle handle_of(std::shared_ptr<shard_service> service) {
+    return Handle(std::move(service));
+  }
   /// The same shard, with another service.
   template <class Context>
   [[nodiscard]] static std::unique_ptr<Context> with(const Context& shard,

@@ -57,9 +57,6 @@ void require_function(const Function& function) {
 /// delivered again. A generic lambda is taken for a function of a record; in `batches`, of a batch.
 /// For a completion or a shard_context, write the parameter's type. Copies share the function.
 ///
-/// async_checkpoint through a handler's context is sent once all records up to its target are
-/// complete. Until then checkpoint() fails with errc::not_allowed_here.
-///
 /// Thread safety: see `each`, `batches` and `parallel`. Several shards in one process call the
 /// function at the same time.
 /// Lifetime: the function is destroyed with the last copy and the last processor that it is in.

@@ -97,8 +97,7 @@ class local_errors final : public std::error_category {
       case errc::invalid_position:
         return "a sentinel cannot be checkpointed: give the position of a record";
       case errc::not_allowed_here:
-        return "nothing can wait for this checkpoint in initialize, in a timer, or in a handler "
-               "while one of its records is not complete: use async_checkpoint, and return";
+        return "nothing can wait for a checkpoint in a timer: use async_checkpoint, and return";
       case errc::not_answered:
         return "the daemon sent its next message without answering the checkpoint: try again";
       case errc::fenced:

@@ -19,7 +19,6 @@
 
 #include "base/duration.hpp"
 #include "io/forked_copy.hpp"
-#include "processing/clamped_checkpoints.hpp"
 #include "processing/failure_handling.hpp"
 #include "processing/gathered_records.hpp"
 #include "processing/rest_of_batch.hpp"
@@ -110,15 +109,13 @@ class batches_processor final : public record_processor {
   batches_processor(const batch_handler& handler, const failure_policy& policy,
                     const batch_limits& limits, const shard_context& shard)
       : limits_(limits),
-        checkpoints_(shard.get_checkpointer()),
-        clamped_(shard),
-        shard_(*clamped_.context),
+        shard_(shard),
+        service_(detail::service_access::of(shard)),
         stop_(shard.stop_token()),
         failures_(policy, shard_),
         handler_(handler.make(shard_)) {}
   ~batches_processor() override {
     if (timer_) shard_.cancel(*timer_);
-    clamped_.checkpoints->end();
   }
 
   void process_records(record_batch batch, const checkpointer&) override {
@@ -143,7 +140,6 @@ class batches_processor final : public record_processor {
   }
   void shutdown_requested(const checkpointer&) override { hand_over_gathered(); }
   void shard_ended(const checkpointer&) override { hand_over_gathered(); }
-  void lease_lost() override { clamped_.checkpoints->release(); }
 
  private:
   using time_point = shard_context::clock::time_point;
@@ -194,17 +190,16 @@ class batches_processor final : public record_processor {
   }
 
   void observe_in_flight(const record_batch& handed_over) {
-    if (limits_.linger.count() == 0 || !detail::service_access::of(shard_)->is_observed()) return;
+    if (limits_.linger.count() == 0 || !service_->is_observed()) return;
     observer::window_changed event{
         gathered_.records() + handed_over.size(), gathered_.data_bytes(), {}, complete_};
     for (const record& one : handed_over) event.bytes += one.data().size();
     if (event.records > 0) event.oldest = oldest_;
-    detail::service_access::of(shard_)->observe(std::move(event));
+    service_->observe(std::move(event));
   }
 
   /// Returns when the records are complete, or a stop is requested.
   void hand_over(record_batch batch) {
-    clamped_.checkpoints->set_open(true);
     observe_in_flight(batch);
     processing::rest_of_batch rest(std::move(batch));
     while (!rest.empty() && !stop_.stop_requested()) {
@@ -222,7 +217,6 @@ class batches_processor final : public record_processor {
       }
     }
     observe_in_flight({});
-    clamped_.checkpoints->set_open(false);
   }
 
   std::optional<batch_error> run(const record_batch& part,
@@ -253,8 +247,7 @@ class batches_processor final : public record_processor {
     const auto position = rest.watermark();
     if (!position) return;
     complete_ = position;
-    checkpoints_.async_checkpoint(*position);
-    clamped_.checkpoints->pass(*position, rest.empty());
+    service_->async_checkpoint(*position, {});
   }
 
   /// The error may tell which record failed first.
@@ -333,9 +326,8 @@ class batches_processor final : public record_processor {
   }
 
   const batch_limits limits_;
-  const checkpointer checkpoints_;
-  const processing::clamped_context clamped_;
   const shard_context& shard_;
+  const std::shared_ptr<detail::shard_service> service_;
   const std::stop_token stop_;
   processing::failure_handling failures_;
   const io::forked_copy forked_;

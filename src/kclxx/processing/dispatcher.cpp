@@ -17,8 +17,8 @@ using std::chrono::milliseconds;
 dispatcher::dispatcher(failure_policy policy, const parallel_options& options,
                        const shard_context& shard, bool is_async)
     : options_(options),
-      clamped_(shard),
-      shard_(*clamped_.context),
+      own_shard_(detail::service_access::with(shard, detail::service_access::of(shard))),
+      shard_(*own_shard_),
       service_(detail::service_access::of(shard)),
       stop_(shard.stop_token()),
       failures_(std::move(policy), shard_),
@@ -42,7 +42,6 @@ struct dispatcher::locked_change {
     if (wake_up.notify) owner.service_->notify();
     if (wake_up.timer) owner.start_timer(*wake_up.timer);
     if (are_fewer_stuck) owner.report_fewer_stuck();
-    if (owner.clamped_.checkpoints->is_awaited()) owner.pass_watermark();
   }
 
   dispatcher& owner;
@@ -59,15 +58,6 @@ void dispatcher::change(Body body) {
   locked_change change(*this);
   body(change);
   change.carry_out();
-}
-
-std::optional<sequence_position> dispatcher::watermark() {
-  const std::lock_guard lock(mutex_);
-  return work_.window().watermark();
-}
-
-void dispatcher::pass_watermark() {
-  if (const auto position = watermark()) clamped_.checkpoints->pass(*position);
 }
 
 void dispatcher::start_timer(time_point time) {
@@ -408,7 +398,6 @@ void dispatcher::end() {
     has_ended_ = true;
     clear_if_unused();
   });
-  clamped_.checkpoints->release();
 }
 
 void dispatcher::join() {
@@ -418,7 +407,6 @@ void dispatcher::join() {
     has_ended_ = true;
     pool = std::move(pool_);
   }
-  clamped_.checkpoints->end();  // a handler may wait for one of them
   pool.reset();
   handler_.reset();  // a completion that is being reported may keep the dispatcher alive
 }

@@ -16,7 +16,6 @@
 #include <kclxx/shard_context.hpp>
 
 #include "io/forked_copy.hpp"
-#include "processing/clamped_checkpoints.hpp"
 #include "processing/failure_handling.hpp"
 #include "processing/wake_ups.hpp"
 #include "processing/window_reports.hpp"
@@ -53,14 +52,10 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   /// Precondition: the options are valid. Errors: those of failure_handling.
   dispatcher(failure_policy policy, const parallel_options& options, const shard_context& shard,
              bool is_async);
-  /// Makes the handler, whose context has clamped checkpoints. Call it first.
+  /// Call it first.
   template <class Handler>
   void make_handler(const Handler& user_handler) {
-    clamped_.checkpoints->ask([self = weak_from_this()] {
-      const auto alive = self.lock();
-      return alive ? alive->watermark() : std::nullopt;
-    });
-    handler_.emplace(user_handler.make(*clamped_.context));
+    handler_.emplace(user_handler.make(shard_));
   }
 
   // Callbacks. Errors: what ends the processing.
@@ -123,10 +118,6 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   [[nodiscard]] std::optional<work> take_work(time_point now);
   void clear_if_unused();
 
-  /// What is complete.
-  [[nodiscard]] std::optional<sequence_position> watermark();
-  void pass_watermark();
-
   // Runners.
   void run() noexcept;
   void break_off(std::exception_ptr exception) noexcept;
@@ -150,8 +141,8 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   void observe_window(bool is_full);
 
   const parallel_options options_;
-  const clamped_context clamped_;
-  const shard_context& shard_;                            // clamped_'s, as handlers see it
+  const std::unique_ptr<const shard_context> own_shard_;  // reports may outlive the session's
+  const shard_context& shard_;
   const std::shared_ptr<detail::shard_service> service_;  // the session's own
   const std::stop_token stop_;
   failure_handling failures_;

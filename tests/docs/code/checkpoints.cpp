@@ -5,6 +5,7 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <thread>
 #include <utility>
@@ -21,8 +22,10 @@ class slow_writer : public kclxx::record_processor {
   explicit slow_writer(const kclxx::shard_context& shard)
       : shard_(shard), worker_([this](const std::stop_token& stop) { work(stop); }) {}
 
-  void process_records(kclxx::record_batch batch, const kclxx::checkpointer&) override {
+  void process_records(kclxx::record_batch batch,
+                       const kclxx::checkpointer& checkpointer) override {
     std::unique_lock lock(mutex_);
+    if (!checkpointer_) checkpointer_ = checkpointer;
     // Four batches at most wait to be written: while this waits, the daemon waits.
     changed_.wait(lock, shard_.stop_token(), [this] { return waiting_.size() < 4; });
     if (!batch.empty()) waiting_.push_back(std::move(batch));
@@ -38,7 +41,7 @@ class slow_writer : public kclxx::record_processor {
       changed_.notify_all();
       lock.unlock();
       write_to_disk(batch);
-      shard_.get_checkpointer().async_checkpoint(batch);  // this batch and all before it
+      checkpointer_->async_checkpoint(batch);  // this batch and all before it
       lock.lock();
     }
   } catch (...) {
@@ -49,6 +52,7 @@ class slow_writer : public kclxx::record_processor {
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::deque<kclxx::record_batch> waiting_;
+  std::optional<kclxx::checkpointer> checkpointer_;
   std::jthread worker_;  // last: it ends before what it uses
 };
 

@@ -54,7 +54,6 @@ class shard_run {
     }
     if (!is_finished()) finish();
     program_.end_child(true);
-    program_.check_ended(is_killed_);
   }
 
   [[nodiscard]] bool is_alive() const { return !is_killed_ && !daemon_.exit_status(); }
@@ -142,7 +141,6 @@ class shard_run {
     log_.note([&] { return "--- the next child, after " + to_string(daemon_.persisted()); });
     program_.end_child(is_last);
     daemon_.resume();
-    program_.check_ended(is_killed_);
     is_killed_ = false;
     program_.check();
   }

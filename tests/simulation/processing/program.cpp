@@ -210,27 +210,12 @@ processor_factory program::make_form() {
 
 meetings& program::met() {
   static meetings all(
-      {"a handler fails",
-       "a handler fails for good",
-       "a handler is fenced",
-       "a record cannot be parked",
-       "the lot is fenced",
-       "a completion is dropped",
-       "a handler returns after a stop",
-       "a handler throws after a stop",
-       "a handler asks for a checkpoint",
-       "a timer asks for a checkpoint",
-       "a checkpoint handler throws",
-       "a timer throws",
-       "an observer throws",
-       "a handler reports a failure",
-       "an outage begins",
-       "the child is killed",
-       "the lease is lost",
-       "the lease is lost silently",
-       "a shutdown is requested",
-       "the input ends in a callback",
-       "a checkpoint will be refused",
+      {"a handler fails", "a handler fails for good", "a handler is fenced",
+       "a record cannot be parked", "the lot is fenced", "a completion is dropped",
+       "a handler returns after a stop", "a handler throws after a stop", "a timer throws",
+       "an observer throws", "a handler reports a failure", "an outage begins",
+       "the child is killed", "the lease is lost", "the lease is lost silently",
+       "a shutdown is requested", "the input ends in a callback", "a checkpoint will be refused",
        "a dead child's completion is reported"},
       {"each", "batches", "batches that tell the position", "batches that are gathered", "parallel",
        "completions", "a handler runs", "a record waits for its next attempt",
@@ -337,10 +322,10 @@ void program::throw_if_it_fails(const record& one, const shard_context& shard) {
 
 void program::process(const record& one, const shard_context& shard) {
   begin(one, shard, true);
-  meddle(one, shard);
+  meddle(shard);
   if (!spend_time(one, shard)) return leave(one, false);
   throw_if_it_fails(one, shard);
-  meddle(one, shard);
+  meddle(shard);
   if (shard.stop_token().stop_requested()) return leave(one, false);
   guarded([&] { stream_.end(one, planned_record::end::succeeded); });
 }
@@ -368,7 +353,7 @@ void program::process_batch(const record_batch& batch, const shard_context& shar
   for (std::size_t i = 0; i < batch.size(); ++i) {
     begin(batch[i], shard, i == 0);
     stream_.interrupt(batch[i]);
-    if (i == 0) meddle(batch[i], shard);
+    if (i == 0) meddle(shard);
     if (!spend_time(batch[i], shard)) {
       guarded([&] { absorb_log(); });
       for (const record& one : batch) stream_.leave(one);
@@ -397,7 +382,7 @@ void program::name_failures(const record_batch& batch, const shard_context& shar
     if (keys.contains(*one.partition_key())) continue;
     begin(one, shard, &one == batch.begin());
     stream_.interrupt(one);
-    if (&one == batch.begin()) meddle(one, shard);
+    if (&one == batch.begin()) meddle(shard);
     if (!spend_time(one, shard)) {
       guarded([&] { absorb_log(); });
       for (const record& other : batch) stream_.leave(other);
@@ -421,7 +406,7 @@ void program::name_failures(const record_batch& batch, const shard_context& shar
 
 void program::start(completion one, const shard_context& shard, detail::thread_pool& pool) {
   begin(one.record(), shard, true);
-  meddle(one.record(), shard);
+  meddle(shard);
   const std::string number(one.record().data());
   taken_.push_back(std::move(one));
   shard_ = &shard;
@@ -482,84 +467,25 @@ void program::settle_late() {
   if (random_.chance(50)) late.complete();
 }
 
-void program::meddle(const record& one, const shard_context& shard) {
+void program::meddle(const shard_context& shard) {
   if (!meddles_) return;
   const std::uint64_t what = random_.below(100);
-  if (what < 10) {
-    note(fault::asked_for_checkpoint);
-    if (random_.chance(20)) return wait_for_checkpoint(shard, random_target(&one));
-    ask_for_checkpoint(shard.get_checkpointer(), &one);
-  } else if (what < 15) {
-    shard.after(milliseconds(random_.below(3000)),
-                [this, with = shard.get_checkpointer()] { on_timer(with); });
-  } else if (what < 16 && !child_.is_calm) {
+  if (what < 5) {
+    shard.after(milliseconds(random_.below(3000)), [this] {
+      if (child_.is_calm || !random_.chance(10)) return;
+      note(fault::timer_threw);
+      child_.may_fail = true;
+      throw std::runtime_error("a timer");
+    });
+  } else if (what < 6 && !child_.is_calm) {
     note(fault::reported_failure);
     child_.may_fail = true;
     shard.fail(std::make_exception_ptr(std::runtime_error("a connection broke")));
-  } else if (what < 17 && !child_.is_calm && form_ < form::parallel &&
+  } else if (what < 7 && !child_.is_calm && form_ < form::parallel &&
              !shard.stop_token().stop_requested()) {
     note(fault::input_ends);
     daemon_->end_input();
   }
-}
-
-void program::on_timer(const checkpointer& checkpointer) {
-  if (child_.is_calm || !random_.chance(10)) {
-    note(fault::asked_in_timer);
-    return ask_for_checkpoint(checkpointer, nullptr);
-  }
-  note(fault::timer_threw);
-  child_.may_fail = true;
-  throw std::runtime_error("a timer");
-}
-
-std::optional<sequence_position> program::random_target(const record* own) {
-  switch (random_.below(3)) {
-    case 0:
-      return own == nullptr ? std::nullopt : std::optional(own->position());
-    case 1:
-      return stream_.any_position(random_);
-    default:
-      return std::nullopt;  // everything
-  }
-}
-
-void program::wait_for_checkpoint(const shard_context& shard,
-                                  const std::optional<sequence_position>& target) {
-  std::error_code result;
-  shard.get_checkpointer().checkpoint_until(
-      target ? checkpoint_target(*target) : checkpoint_target(),
-      shard.now() + milliseconds(random_.below(3000)), result);
-  log_.note([&] {
-    return "  waited for a checkpoint of " + (target ? to_string(*target) : "everything") + ": " +
-           (result ? result.message() : "success");
-  });
-  guarded([&] { requests_.check(target, result, daemon_->persisted()); });
-}
-
-void program::ask_for_checkpoint(const checkpointer& checkpointer, const record* own) {
-  const auto target = random_target(own);
-  const auto of = target ? checkpoint_target(*target) : checkpoint_target();
-  const bool waits = random_.chance(70);
-  const std::size_t number = waits ? requests_.add(target) : 0;
-  log_.note([&] {
-    return "  asks for a checkpoint of " + (target ? to_string(*target) : "everything") +
-           (waits ? ", request " + std::to_string(number) : "");
-  });
-  if (!waits) return checkpointer.async_checkpoint(of);
-  checkpointer.async_checkpoint(
-      of, [this, number](std::error_code result) { on_answer(number, result); });
-}
-
-void program::on_answer(std::size_t request, std::error_code result) {
-  log_.note([&] {
-    return "  request " + std::to_string(request) + ": " + (result ? result.message() : "success");
-  });
-  guarded([&] { requests_.answer(request, result, daemon_->persisted()); });
-  if (child_.is_calm || !random_.chance(10)) return;
-  note(fault::checkpoint_handler_threw);
-  child_.may_fail = true;
-  throw std::runtime_error("a checkpoint handler");
 }
 
 void program::begin_outage(milliseconds time) {
@@ -616,12 +542,6 @@ void program::end_child(bool is_calm) {
   child_ = {.is_calm = is_calm};
   if (is_calm) outage_end_ = {};
   expect_outage();
-  requests_.end_child();
-}
-
-void program::check_ended(bool was_killed) {
-  guarded([&] { requests_.check_ended(was_killed); });
-  if (!violated_.empty()) throw violation(violated_);
 }
 
 }  // namespace kclxx::simulation

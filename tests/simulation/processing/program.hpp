@@ -16,7 +16,6 @@
 #include "simulation/meetings.hpp"
 #include "simulation/processing/stream.hpp"
 #include "simulation/random.hpp"
-#include "simulation/requests.hpp"
 #include "simulation/trace.hpp"
 
 namespace kclxx::simulation {
@@ -31,9 +30,6 @@ enum class fault {
   dropped,
   returned_after_stop,
   threw_after_stop,
-  asked_for_checkpoint,
-  asked_in_timer,
-  checkpoint_handler_threw,
   timer_threw,
   observer_threw,
   reported_failure,
@@ -83,9 +79,6 @@ class program {
 
   /// The child has left or was killed. The next one meets no faults if it is calm.
   void end_child(bool is_calm);
-  /// The child that has ended is destroyed, and the next one, if there is one, has begun.
-  /// Errors: violation.
-  void check_ended(bool was_killed);
   /// Errors: violation.
   void check();
   /// Whether user code gave the child a reason to leave with exit_status::callback_failed.
@@ -138,14 +131,8 @@ class program {
   /// stopped.
   void leave(const record& one, bool is_in_batch);
 
-  // What handlers and timers do besides.
-  void meddle(const record& one, const shard_context& shard);
-  void ask_for_checkpoint(const checkpointer& checkpointer, const record* own);
-  void wait_for_checkpoint(const shard_context& shard,
-                           const std::optional<sequence_position>& target);
-  [[nodiscard]] std::optional<sequence_position> random_target(const record* own);
-  void on_answer(std::size_t request, std::error_code result);
-  void on_timer(const checkpointer& checkpointer);
+  /// What handlers and timers do besides.
+  void meddle(const shard_context& shard);
 
   trace& log_;
   random_source& random_;
@@ -156,7 +143,6 @@ class program {
   parallel_options options_;
   batch_options gathering_;
   stream stream_;
-  requests requests_;
   testing::daemon* daemon_ = nullptr;
   child_state child_;
   std::vector<completion> taken_;

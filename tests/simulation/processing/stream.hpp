@@ -60,10 +60,6 @@ class stream {
   std::vector<record::fields> take(std::size_t count);
   [[nodiscard]] std::size_t size() const { return records_.size(); }
   [[nodiscard]] bool is_all_delivered() const { return delivered_ == records_.size(); }
-  /// That of one of the delivered records.
-  [[nodiscard]] sequence_position any_position(random_source& random) const {
-    return records_.at(random.below(std::max<std::size_t>(delivered_, 1))).position();
-  }
   /// Whether one of those that the present child was given is so.
   template <class Predicate>
   [[nodiscard]] bool has(Predicate predicate) const {

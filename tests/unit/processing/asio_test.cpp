@@ -288,74 +288,7 @@ TEST_CASE("a program's context does not return for want of work while a shard us
   thread.join();
 }
 
-TEST_CASE("no coroutine can checkpoint over a record that is not complete", "[processing][asio]") {
-  std::atomic<bool> is_mended = false;
-  awaited_count asked;
-  const auto handler = [&](record one, const shard_context& shard) -> asio::awaitable<void> {
-    co_await yield();
-    if (number_of(one) == 1 && !is_mended) throw std::runtime_error("no");
-    kclxx::asio::async_checkpoint(shard.get_checkpointer(), one, [&](boost::system::error_code ec) {
-      if (!ec) ++asked;
-    });
-  };
-  served_shard shard(kclxx::asio::parallel(handler, {.initial_backoff = 1ms}), prompt());
-  shard.initialize("shard-1");
-  shard.send(keyed_records(2, 1, 2));
-  shard.expect_status("processRecords");
-  shard.send(keyed_records(1, 3, 1));
-  shard.expect_status("processRecords");
-  CHECK(asked == 0);
-  is_mended = true;
-  perform(shard, "shutdownRequested");
-  CHECK(asked.await(3));
-  CHECK(shard.end() == kclxx::exit_status::ok);
-}
-
 #if BOOST_VERSION >= 107700  // an older one cannot cancel a coroutine
-TEST_CASE("a coroutine cannot wait for the checkpoint of its own record or a later one",
-          "[processing][asio]") {
-  std::mutex mutex;
-  std::vector<std::string> outcomes;
-  std::vector<std::string> detached;
-  awaited_count detached_ended;
-  const auto wait = [](kclxx::checkpointer with,
-                       kclxx::sequence_position target) -> asio::awaitable<std::string> {
-    boost::system::error_code ec;
-    co_await kclxx::asio::async_checkpoint(with, target,
-                                           asio::redirect_error(asio::use_awaitable, ec));
-    co_return ec ? ec.message() : "persisted";
-  };
-  std::optional<kclxx::sequence_position> first;
-  const auto handler = [&](record one, const shard_context& shard) -> asio::awaitable<void> {
-    const auto with = shard.get_checkpointer();
-    if (!first) first = one.position();
-    asio::co_spawn(
-        co_await asio::this_coro::executor,
-        [&, with, target = one.position()]() -> asio::awaitable<void> {
-          const std::string outcome = co_await wait(with, target);
-          const std::lock_guard lock(mutex);
-          detached.push_back(outcome);
-          ++detached_ended;
-        },
-        asio::detached);
-    // The second waits for a record that is complete.
-    const std::string outcome = co_await wait(with, *first);
-    const std::lock_guard lock(mutex);
-    outcomes.push_back(outcome);
-  };
-  served_shard shard(kclxx::asio::parallel(handler, {}, {.lanes = 1}), prompt());
-  shard.initialize("shard-1");
-  process(shard, keyed_records(1, 1, 1));
-  process(shard, keyed_records(1, 2, 1));
-  perform(shard, "shutdownRequested");
-  // Nothing else waits for a detached coroutine, and the end of the shard drops it.
-  CHECK(detached_ended.await(2));
-  CHECK(shard.end() == kclxx::exit_status::ok);
-  const auto refused = make_error_code(kclxx::errc::not_allowed_here).message();
-  CHECK(outcomes == std::vector<std::string>{refused, "persisted"});
-  CHECK(detached == std::vector<std::string>{"persisted", "persisted"});
-}
-
 TEST_CASE("an exception on the shard's context ends the session while the window is full",
           "[processing][asio]") {
   const auto make_handler = [](const shard_context&, asio::any_io_executor executor) {
@@ -458,76 +391,6 @@ TEST_CASE("what a coroutine throws is destroyed by the thread that handles the f
   CHECK(destroyed == 0);
 }
 
-namespace {
-
-/// Its callback requests a checkpoint with a completion token.
-kclxx::testing::daemon checkpointing(
-    const std::function<void(const kclxx::checkpointer&, const kclxx::record_batch&)>& request) {
-  return kclxx::testing::daemon(
-      [request](kclxx::record_batch batch, const kclxx::checkpointer& with) {
-        request(with, batch);
-      },
-      manual());
-}
-
-}  // namespace
-
-TEST_CASE("async_checkpoint resumes a coroutine on its executor", "[processing][asio]") {
-  asio::io_context context;
-  std::string outcome;
-  auto daemon = checkpointing([&](const auto& with, const auto& batch) {
-    asio::co_spawn(
-        context,
-        [&outcome, with, batch]() -> asio::awaitable<void> {
-          try {
-            co_await kclxx::asio::async_checkpoint(with, batch, asio::use_awaitable);
-            outcome = "persisted";
-          } catch (const boost::system::system_error& error) {
-            outcome = std::error_code(error.code()) == kclxx::checkpoint_condition::lease_gone
-                          ? "lease gone"
-                          : error.what();
-          }
-        },
-        [](const std::exception_ptr&) {});
-    context.poll();
-    context.restart();
-  });
-  daemon.initialize().deliver({"a"});
-  CHECK(outcome.empty());
-  context.poll();
-  CHECK(outcome == "persisted");
-  CHECK(daemon.persisted() == kclxx::sequence_position("1"));
-  daemon.lose_lease_silently();
-  context.restart();
-  daemon.deliver({"b"});
-  context.restart();
-  context.poll();
-  // A code of an older Boost does not convert back.
-  constexpr bool converts =
-      std::is_constructible_v<boost::system::error_code, const std::error_code&>;
-  CHECK(outcome == (converts ? "lease gone"
-                             : "ShutdownException: this worker no longer holds the lease; drop the "
-                               "work"));
-}
-
-TEST_CASE("async_checkpoint with a future, and with a callback that has an executor",
-          "[processing][asio]") {
-  asio::io_context context;
-  std::future<void> future;
-  bool is_called = false;
-  auto daemon = checkpointing([&](const auto& with, const auto& batch) {
-    future = kclxx::asio::async_checkpoint(with, batch, asio::use_future);
-    kclxx::asio::async_checkpoint(
-        with, {},
-        asio::bind_executor(context, [&](boost::system::error_code ec) { is_called = !ec; }));
-  });
-  daemon.initialize().deliver({"a"});
-  CHECK(future.wait_for(20s) == std::future_status::ready);
-  CHECK_FALSE(is_called);
-  CHECK(context.run_for(20s) > 0);  // it had work until the handler was posted
-  CHECK(is_called);
-}
-
 TEST_CASE("asio::parallel refuses an empty function", "[processing][asio]") {
   using handler = std::function<asio::awaitable<void>(const record&)>;
   CHECK_THROWS_WITH(kclxx::asio::parallel(handler()), "a handler is an empty function");
@@ -542,25 +405,4 @@ TEST_CASE("asio::parallel refuses a policy or options that cannot work", "[proce
   const auto handle = [](const record&) -> boost::asio::awaitable<void> { co_return; };
   CHECK_THROWS_AS(kclxx::asio::parallel(handle, {.max_attempts = 0}), std::invalid_argument);
   CHECK_THROWS_AS(kclxx::asio::parallel(handle, {}, {.lanes = 0}), std::invalid_argument);
-}
-
-TEST_CASE("a context that is destroyed destroys the handlers of its checkpoints",
-          "[processing][asio]") {
-  std::optional<asio::io_context> context(std::in_place);
-  std::weak_ptr<int> kept;
-  bool is_called = false;
-  auto daemon = checkpointing([&](const auto& with, const auto& batch) {
-    auto token = std::make_shared<int>(0);
-    kept = token;
-    kclxx::asio::async_checkpoint(
-        with, batch,
-        asio::bind_executor(*context, [&is_called, token = std::move(token)](
-                                          boost::system::error_code) { is_called = true; }));
-    CHECK_FALSE(kept.expired());
-    context.reset();
-    CHECK(kept.expired());
-  });
-  daemon.initialize().deliver({"a"});
-  CHECK(daemon.persisted() == kclxx::sequence_position("1"));
-  CHECK_FALSE(is_called);
 }

@@ -106,28 +106,6 @@ TEST_CASE("the clock is read a few times during a batch of quick records", "[pro
   CHECK(processors.service().reads < 30);
 }
 
-TEST_CASE("what a decorator's service throws is no failure of the record", "[processing][each]") {
-  struct away final : kclxx::detail::shard_service_wrapper {
-    using shard_service_wrapper::shard_service_wrapper;
-    void async_checkpoint(const std::optional<sequence_position>&, checkpoint_handler) override {
-      throw std::runtime_error("the decorator's own store is away");
-    }
-  };
-  int calls = 0;
-  const auto lot = make_lot();
-  wrapped<away> processors(each(
-      [&](const record& one, const shard_context& shard) {
-        ++calls;
-        shard.get_checkpointer().async_checkpoint(one);
-      },
-      parking(lot, 1)));
-  testing::daemon with(processors.factory(), prompt());
-  with.initialize().deliver({"processed", "next"});
-  CHECK(with.exit_status() == exit_status::callback_failed);
-  CHECK(calls == 1);
-  CHECK(lot->all.empty());
-}
-
 TEST_CASE("each record of a batch has its own attempts", "[processing][each]") {
   flaky handler{.failures = 1};
   const auto lot = make_lot();

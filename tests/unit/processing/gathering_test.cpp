@@ -171,21 +171,10 @@ TEST_CASE("a processor that is destroyed by what wraps it hands nothing over any
   CHECK(handler.seen->empty());
 }
 
-TEST_CASE("no checkpoint covers what is gathered, whoever asks for it", "[processing][gathering]") {
+TEST_CASE("no checkpoint covers what is gathered", "[processing][gathering]") {
   gathering_daemon one({.max_records = 2, .linger = 1h});
   one.daemon.deliver({"a", "b", "c"});
   CHECK(one.persisted() == sequence_position("2"));
-  const shard_context* shard = nullptr;
-  testing::daemon asking(batches(
-                             [&](const record_batch&, const shard_context& of) {
-                               shard = &of;
-                               of.get_checkpointer().async_checkpoint();
-                               of.after(1s, [&] { shard->get_checkpointer().async_checkpoint(); });
-                             },
-                             {}, {.max_records = 2, .linger = 1h}),
-                         prompt());
-  asking.initialize().deliver({"a", "b", "c"}).advance(2s).deliver({});
-  CHECK(asking.persisted() == sequence_position("2"));
 }
 
 TEST_CASE(
@@ -262,7 +251,9 @@ TEST_CASE("a batch that is complete in one call is not copied", "[processing][ga
   const auto make = batches([&](const record_batch& batch) { seen = batch[0].data().data(); }, {},
                             {.max_records = 1, .linger = 1h});
   const auto processor = make(shard);
-  processor->process_records(record_batch(std::span(&one, 1), nullptr), shard.get_checkpointer());
+  processor->process_records(
+      record_batch(std::span(&one, 1), nullptr),
+      detail::service_access::handle_of<checkpointer>(detail::service_access::of(shard)));
   CHECK(seen == data.data());
 }
 

@@ -48,6 +48,12 @@ namespace kclxx::runtime {
 namespace {
 
 using namespace std::chrono_literals;
+
+/// Before the first callback that gets it.
+checkpointer checkpointer_of(const shard_context& shard) {
+  return detail::service_access::handle_of<checkpointer>(detail::service_access::of(shard));
+}
+
 using test::awaited_count;
 using test::count_of;
 using test::eventually;
@@ -281,7 +287,7 @@ class record_processor_of_nothing : public record_processor {
 /// Gives the shard's checkpointer away.
 processor_factory lender(std::promise<checkpointer>& lent) {
   return [&lent](const shard_context& context) {
-    lent.set_value(context.get_checkpointer());
+    lent.set_value(checkpointer_of(context));
     return std::make_unique<record_processor_of_nothing>();
   };
 }
@@ -422,7 +428,7 @@ TEST_CASE("what() of an exception may use the shard", "[serve][P53]") {
   struct asking final : std::exception {
     explicit asking(const shard_context& context) : shard(&context) {}
     [[nodiscard]] const char* what() const noexcept override {
-      shard->get_checkpointer().async_checkpoint();  // it takes the session's lock
+      checkpointer_of(*shard).async_checkpoint();  // it takes the session's lock
       return "as told";
     }
     const shard_context* shard;
@@ -683,7 +689,7 @@ TEST_CASE("a handler that is given in while the processor is destroyed does not 
     ~asking_at_the_end() override {
       const auto handled = std::make_shared<std::promise<outcome>>();
       std::thread asking([&] {
-        context_.get_checkpointer().async_checkpoint({}, [handled](std::error_code result) {
+        checkpointer_of(context_).async_checkpoint({}, [handled](std::error_code result) {
           handled->set_value({result, std::this_thread::get_id()});
         });
       });

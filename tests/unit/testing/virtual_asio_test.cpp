@@ -224,39 +224,6 @@ TEST_CASE("what a function throws while the processor waits for its coroutines e
 }
 #endif
 
-TEST_CASE("a coroutine's checkpoint is answered on its executor", "[testing][asio]") {
-  std::vector<boost::system::error_code> outcomes;
-  daemon played(kclxx::asio::parallel([&](const record& event,
-                                          const shard_context& shard) -> asio::awaitable<void> {
-    const auto executor = co_await asio::this_coro::executor;
-    kclxx::asio::async_checkpoint(shard.get_checkpointer(), event,
-                                  asio::bind_executor(executor, [&](boost::system::error_code ec) {
-                                    outcomes.push_back(ec);
-                                  }));
-  }));
-  played.initialize().deliver({"a"}).end_shard();
-  CHECK(outcomes == std::vector<boost::system::error_code>{{}});
-}
-
-TEST_CASE("while the end of a shard waits, a coroutine can wait for an earlier record's checkpoint",
-          "[testing][asio]") {
-  std::vector<std::string> done;
-  daemon played(kclxx::asio::parallel(
-      [&](const record& event, const shard_context& shard) -> asio::awaitable<void> {
-        co_await sleep_for(event.data() == "1" ? 1h : 2h);
-        if (event.data() == "2") {
-          co_await kclxx::asio::async_checkpoint(shard.get_checkpointer(), sequence_position("1"),
-                                                 asio::use_awaitable);
-        }
-        done.emplace_back(event.data());
-      },
-      {}, {.order = kclxx::order::none}));
-  played.initialize().deliver({"1", "2"}).end_shard();
-  INFO(played);
-  CHECK(done == std::vector<std::string>{"1", "2"});
-  CHECK(played.persisted() == sequence_position("SHARD_END"));
-}
-
 TEST_CASE("what a function on the shard's context throws ends the session", "[testing][asio]") {
   daemon played(
       kclxx::asio::parallel([](const shard_context&, const asio::any_io_executor& executor) {
