@@ -28,12 +28,11 @@ struct file {
 struct folder {
   std::string_view name;
   std::span<const file> files;
+  std::string_view checksums;  ///< of what the folder has in the end
 };
 
-/// What npm needs to bring the packages of `kclxx local`.
+/// What npm needs to bring the package of `kclxx local`, and the checksums of its files that run.
 extern const folder local_packages;
-/// What folder_checksum gives for the packages that npm brings.
-extern const std::string_view local_packages_checksum;
 /// The program, for Node.js, that `kclxx local` becomes; it begins at local.js.
 extern const folder local_program;
 

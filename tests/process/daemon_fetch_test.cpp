@@ -1,45 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
 #include <csignal>
+#include <fcntl.h>
 #include <string>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
 #include "support/catch.hpp"
 #include "support/tool.hpp"
-#include "support/trusted_jars.hpp"
+#include "support/trusted_packages.hpp"
 
 using namespace kclxx::test;
+namespace fs = std::filesystem;
 
 namespace {
 
-// Notes its arguments and brings one jar.
-const std::string maven =
-    "echo \"$@\" >> $HOME/asked\n"
-    "echo noise of Maven\n"
-    "for a; do case $a in -DoutputDirectory=*) to=${a#*=};; esac; done\n"
-    "cp $to/pom.xml $HOME/pom.xml\n"
-    "echo jar > $to/amazon-kinesis-client-multilang-0.jar\n"
-    "echo jar > $to/amazon-kinesis-client-1.0.jar\n";
+// Notes its arguments and brings what stands for jars.
+const std::string maven = "echo \"$@\" >> $HOME/asked\necho noise of Maven\n" + bring_jars +
+                          "cp $to/pom.xml $HOME/pom.xml\n";
 
 std::string one_line(const std::string& text) {
   REQUIRE(text.find('\n') == text.size() - 1);
   return text.substr(0, text.size() - 1);
 }
 
-/// With a Java that is too old for a class archive, and Maven.
+/// With Java and Maven.
 struct fetching : sandbox {
   fetching() {
-    java("11.0.1", "exit 0\n");
+    program("bin/java", "for a; do echo \"arg: $a\"; done\n");
     program("bin/mvn", maven);
+    trust_packages(*this);
+    write("a.properties", "executableName=/bin/true\n");
+  }
+  /// The folder that a fetch prints.
+  [[nodiscard]] fs::path fetched(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> command{"daemon", "fetch"};
+    command.insert(command.end(), more.begin(), more.end());
+    const auto fetch = kclxx(command);
+    CAPTURE(fetch.err);
+    REQUIRE(fetch.status == 0);
+    return one_line(fetch.out);
+  }
+  /// What each command that uses the jars says.
+  void check_refused(const std::string& what) const {
+    for (const char* command : {"run", "print-command"}) {
+      const auto refused = kclxx({"daemon", command, "a.properties"});
+      CHECK(refused.status == 5);
+      CHECK(refused.out.empty());
+      CHECK(contains(refused.err, what));
+    }
+    const auto fetch = kclxx({"daemon", "fetch"});
+    CHECK(fetch.status == 5);
+    CHECK(fetch.err == "kclxx daemon fetch: " + what);
   }
 };
+
+const std::string jar = "commons-codec-1.17.1.jar";
 
 }  // namespace
 
 TEST_CASE("fetch prints the folder alone, and asks Maven only once", "[daemon][fetch]") {
   const fetching box;
-  expect_jars(box);
   const auto first = box.kclxx({"daemon", "fetch"});
   CAPTURE(first.err);
   REQUIRE(first.status == 0);
@@ -56,7 +81,7 @@ TEST_CASE("fetch prints the folder alone, and asks Maven only once", "[daemon][f
   CHECK(second.out == first.out);
   CHECK(second.err.empty());
   CHECK(box.read("asked") == asked);
-  CHECK(box.list(".cache/kclxx").size() == 1);
+  CHECK(box.list(".cache/kclxx").size() == 2);  // and the lock
   struct stat status {};
   REQUIRE(::stat(folder.c_str(), &status) == 0);
   CHECK((status.st_mode & 0777U) == 0755U);
@@ -64,13 +89,12 @@ TEST_CASE("fetch prints the folder alone, and asks Maven only once", "[daemon][f
 
 TEST_CASE("each major version has its own folder, and the cache can be named", "[daemon][fetch]") {
   const fetching box;
-  expect_jars(box);
   for (const char* kcl : {"1", "2", "3"}) {
     const auto fetched = box.kclxx({"daemon", "fetch", "--kcl", kcl, "--cache", "jars"});
     CHECK(fetched.status == 0);
     CHECK(fetched.out.starts_with((box / (std::string("jars/kcl") + kcl + "-")).string()));
   }
-  CHECK(box.list("jars").size() == 3);
+  CHECK(box.list("jars").size() == 4);  // and the lock
   const auto xdg = box.kclxx({"daemon", "fetch"}, {"XDG_CACHE_HOME=" + (box / "xdg").string()});
   CHECK(xdg.out.starts_with((box / "xdg/kclxx/kcl3-").string()));
   CHECK(box.kclxx({"daemon", "fetch", "--kcl", "4"}).status == 2);
@@ -79,7 +103,6 @@ TEST_CASE("each major version has its own folder, and the cache can be named", "
 TEST_CASE("Maven gets the user's arguments, and -o when offline", "[daemon][fetch]") {
   const fetching box;
   box.program("bin/mvn", "env | grep ^MAVEN_ARGS\n" + maven);
-  expect_jars(box);
   const auto fetched = box.kclxx({"daemon", "fetch", "--offline"}, {"MAVEN_ARGS=-s  my.xml -Dx=1"});
   CHECK(fetched.status == 0);
   CHECK(contains(box.read("asked"), "-q -B -C -Dstyle.color=never -s my.xml -Dx=1 -o -f "));
@@ -94,62 +117,145 @@ TEST_CASE("a Maven that fails leaves nothing", "[daemon][fetch]") {
   CHECK(failed.out.empty());
   CHECK(contains(failed.err, "no network"));
   CHECK(contains(failed.err, "kclxx daemon fetch: mvn failed with status 7"));
-  CHECK(box.list(".cache/kclxx").empty());
+  CHECK(box.list(".cache/kclxx") == std::vector<std::string>{".lock"});
 }
 
-TEST_CASE("a jar whose content is not the published one is named, and nothing is installed",
+TEST_CASE("what Maven brings is exactly the published jars, or nothing is installed",
           "[daemon][fetch]") {
-  const fetching box;
-  box.program("bin/mvn", maven + "while read -r hash name; do echo other > $to/$name; done < " +
-                             KCLXX_SOURCE_DIR "/src/tool/daemon/jars/kcl1/SHA256SUMS\n");
-  const auto refused = box.kclxx({"daemon", "fetch", "--kcl", "1"});
-  CHECK(refused.status == 5);
-  CHECK(
-      contains(refused.err,
-               "\nkclxx daemon fetch: amazon-kinesis-client-1.15.3.jar does not have the expected "
-               "SHA-256 checksum"));
-  CHECK(refused.out.empty());
-  CHECK(box.list(".cache/kclxx").empty());
-}
-
-TEST_CASE("no file may be missing, and no other is taken", "[daemon][fetch]") {
   struct wrong {
     std::string edit;
     std::string message;
   };
-  const auto& [edit, message] = GENERATE(
-      wrong{"sed '/ commons-codec/d'", "mvn did not bring commons-codec-1.15.jar"},
-      wrong{"sed '$a 00  own.jar'", "mvn brought own.jar, which is not among the expected files"});
+  const auto& [edit, message] = GENERATE_COPY(
+      wrong{"echo other > $to/" + jar, jar + " does not have the expected SHA-256 checksum"},
+      wrong{"rm $to/" + jar, jar + " was not brought, so nothing was installed"},
+      wrong{"echo > \"$to/ " + jar + "\"",
+            " " + jar + " was brought, and is not among the expected files"},
+      wrong{"mkdir $to/x14.jar", "x14.jar was brought, and is not among the expected files"},
+      wrong{"mv $to/" + jar + " $to/..; ln -s ../" + jar + " $to", jar + " does not have"});
   const fetching box;
-  expect_jars(box, edit);
-  const auto refused = box.kclxx({"daemon", "fetch", "--kcl", "1"});
+  box.program("bin/mvn", maven + edit + "\n");
+  const auto refused = box.kclxx({"daemon", "fetch"});
   CHECK(refused.status == 5);
-  CHECK(contains(refused.err, "kclxx daemon fetch: " + message));
-  CHECK(box.list(".cache/kclxx").empty());
+  CHECK(refused.out.empty());
+  CHECK(contains(refused.err, "\nkclxx daemon fetch: " + message));
+  for (const std::string& name : box.list(".cache/kclxx")) CHECK_FALSE(contains(name, "kcl3"));
 }
 
-TEST_CASE("jars that were changed since they were fetched are not used", "[daemon][fetch][run]") {
+TEST_CASE("Java gets the files that were compared, by name, and nothing else of the folder",
+          "[daemon][fetch][run]") {
   const fetching box;
-  box.write("a.properties", "executableName=/bin/true\n");
-  expect_jars(box);
-  REQUIRE(box.kclxx({"daemon", "fetch"}).status == 0);
+  const fs::path folder = box.fetched();
+  const auto run = box.kclxx({"daemon", "run", "a.properties"});
+  CHECK(run.status == 0);
+  const auto begin = run.out.find("arg: -cp\narg: ") + 14;
+  const std::string path = run.out.substr(begin, run.out.find('\n', begin) - begin);
+  CHECK_FALSE(contains(path, "*"));
+  const auto jars = static_cast<std::size_t>(std::count(path.begin(), path.end(), ':')) + 1;
+  CHECK(jars == box.list(folder).size() - 1);  // without the checksums
+  CHECK(contains(path, (folder / jar).string() + ":"));
+}
+
+TEST_CASE("a folder of jars that is not as it was fetched is refused, whatever was done to it",
+          "[daemon][fetch][run]") {
+  const fetching box;
+  const fs::path folder = box.fetched();
   CHECK(box.kclxx({"daemon", "run", "a.properties"}).status == 0);
-  expect_jars(box, "sed '/ commons-codec/s/^..../beef/'");
-  for (const std::vector<std::string>& command :
-       {std::vector<std::string>{"daemon", "run", "a.properties"},
-        std::vector<std::string>{"daemon", "print-command", "a.properties"},
-        std::vector<std::string>{"daemon", "fetch"}}) {
-    const auto refused = box.kclxx(command);
-    CHECK(refused.status == 5);
-    CHECK(refused.out.empty());
-    CHECK(contains(refused.err, "/.cache/kclxx/kcl3-"));
-    CHECK(contains(refused.err, " is not as it was fetched: commons-codec-"));
-    CHECK(contains(refused.err,
-                   " was changed; remove the folder, and fetch again: kclxx daemon fetch --kcl 3"));
+  const auto refused = [&](const std::string& name, const std::string& what) {
+    box.check_refused(folder.string() + " is not as it was fetched: " + name + what +
+                      "; remove the folder, and fetch again: kclxx daemon fetch --kcl 3\n");
+  };
+  SECTION("a changed jar") {
+    std::ofstream(folder / jar) << "other";
+    refused(jar, " was changed");
+  }
+  SECTION("a missing jar") {
+    fs::remove(folder / jar);
+    refused(jar, " is missing");
+  }
+  SECTION("one more jar") {
+    std::ofstream(folder / "own.jar") << "jar";
+    refused("own.jar", " was added");
+  }
+  SECTION("a hidden one") {
+    std::ofstream(folder / ".own.jar") << "jar";
+    refused(".own.jar", " was added");
+  }
+  SECTION("the name of a jar after a blank") {
+    std::ofstream(folder / (" " + jar)) << "other";
+    refused(" " + jar, " was added");
+  }
+  SECTION("the name of a jar before a blank, in place of it") {
+    fs::rename(folder / jar, folder / (jar + " "));
+    refused(jar, " is missing");
+  }
+  SECTION("a directory that is called a jar") {
+    fs::create_directory(folder / "x14.jar");
+    refused("x14.jar", " was added");
+  }
+  SECTION("a directory in the place of a jar") {
+    fs::remove(folder / jar);
+    fs::create_directory(folder / jar);
+    refused(jar, " was changed");
+  }
+  SECTION("a link in the place of a jar") {
+    fs::rename(folder / jar, box / jar);
+    fs::create_symlink(box / jar, folder / jar);
+    refused(jar, " was changed");
   }
 }
 
-TEST_CASE("of another version the checksums are recorded, and compared from then on",
+TEST_CASE("what others can write is not run, and not filled", "[daemon][fetch][run]") {
+  const fetching box;
+  const fs::path folder = box.fetched();
+  const fs::path cache = folder.parent_path();
+  const fs::path what = std::array{cache, folder, folder / jar}.at(GENERATE(0U, 1U, 2U));
+  CAPTURE(what.string());
+  SECTION("by mode") {
+    const auto added = GENERATE(fs::perms::group_write, fs::perms::others_write);
+    fs::permissions(what, added, fs::perm_options::add);
+    box.check_refused(what.string() +
+                      " can be written by other users, who could change what runs: chmod go-w it, "
+                      "or name another cache with --cache or XDG_CACHE_HOME\n");
+  }
+  if (::geteuid() != 0) return;  // only root gives files away
+  SECTION("by its owner") {
+    REQUIRE(::chown(what.c_str(), 65534, 65534) == 0);
+    box.check_refused(what.string() +
+                      " belongs to the user 65534, who could change what runs: make it yours "
+                      "(chown), or name another cache with --cache or XDG_CACHE_HOME\n");
+  }
+}
+
+TEST_CASE("a package is no link to somewhere else", "[daemon][fetch][run]") {
+  const fetching box;
+  const fs::path folder = box.fetched();
+  fs::rename(folder, box / "elsewhere");
+  fs::create_directory_symlink(box / "elsewhere", folder);
+  box.check_refused(folder.string() + " is no folder: remove it\n");
+}
+
+TEST_CASE("a folder that --jars names is compared with its own checksums, if it has them",
+          "[daemon][fetch][run]") {
+  const fetching box;
+  fs::rename(box.fetched(), box / "jars");
+  const std::vector<std::string> run{"daemon", "run", "a.properties", "--jars", "jars"};
+  CHECK(box.kclxx(run).status == 0);
+  std::ofstream(box / "jars/own.jar") << "other";
+  const auto refused = box.kclxx(run);
+  CHECK(refused.status == 5);
+  CHECK(contains(one_line(refused.err), "jars is not as it was fetched: own.jar was added"));
+  fs::remove(box / "jars/SHA256SUMS");
+  fs::create_directory(box / "jars/x14.jar");
+  const auto all = box.kclxx(run);
+  CHECK(all.status == 0);
+  CHECK(contains(all.out, "/jars/own.jar:"));
+  CHECK_FALSE(contains(all.out, "x14.jar"));
+  box.write("jars/SHA256SUMS", "beef  " + jar + "\n");
+  CHECK(contains(box.kclxx(run).err, "jars/SHA256SUMS has a line that sha256sum does not write"));
+}
+
+TEST_CASE("another version is fetched with the daemon of its own or the tested one, uncompared",
           "[daemon][fetch][run]") {
   const fetching box;
   // There is no daemon of this version.
@@ -157,66 +263,26 @@ TEST_CASE("of another version the checksums are recorded, and compared from then
               "for a; do case $a in -DoutputDirectory=*) to=${a#*=};; esac; done\n"
               "grep -q '<multilang.version>3.2.1<' $to/pom.xml && touch $to/half &&\n"
               "  echo '[ERROR] Could not find artifact x' && exit 1\n" +
-                  maven);
-  box.write("a.properties", "executableName=/bin/true\n");
+                  maven + "echo jar > $to/amazon-kinesis-client-multilang-0.jar\n");
   const auto fetched = box.kclxx({"daemon", "fetch", "--kcl", "3.2.1"});
   CAPTURE(fetched.err);
   REQUIRE(fetched.status == 0);
-  const std::string folder = one_line(fetched.out);
-  CHECK(folder.starts_with((box / ".cache/kclxx/kcl3-3.2.1-").string()));
+  const fs::path folder = one_line(fetched.out);
+  CHECK(folder.string().starts_with((box / ".cache/kclxx/kcl3-3.2.1-").string()));
   CHECK(contains(fetched.err, "There is no daemon 3.2.1; the tested one is fetched."));
   CHECK_FALSE(contains(fetched.err, "[ERROR]"));
-  CHECK(contains(fetched.err, "KCL 3.2.1 with the daemon 3.1.3 was not tested with kclxx"));
-  CHECK(contains(fetched.err, folder + "/SHA256SUMS and compared before each run"));
   const std::string pom = box.read("pom.xml");
   CHECK(contains(pom,
                  "<artifactId>amazon-kinesis-client-pom</artifactId>\n"
                  "    <version>3.2.1</version>"));
   CHECK(contains(pom, "<core.version>3.2.1<"));
   CHECK(contains(pom, "<multilang.version>3.1.3<"));
-  CHECK_FALSE(std::filesystem::exists(folder + "/half"));
-
+  CHECK(box.list(folder) == std::vector<std::string>{"amazon-kinesis-client-multilang-0.jar"});
   const std::vector<std::string> run{"daemon", "run", "a.properties", "--kcl", "3.2.1"};
   CHECK(box.kclxx(run).status == 0);
-  const std::filesystem::path hidden = folder + "/.not fetched.jar";
-  std::ofstream(hidden) << "other";
-  const auto with_hidden = box.kclxx(run);
-  CHECK(with_hidden.status == 5);
-  CHECK(contains(with_hidden.err, " is not as it was fetched: .not fetched.jar was added"));
-  std::filesystem::remove(hidden);
-  const std::filesystem::path jar = folder + "/amazon-kinesis-client-1.0.jar";
-  std::ofstream(jar) << "other";
-  const auto refused = box.kclxx(run);
-  CHECK(refused.status == 5);
-  CHECK(contains(refused.err,
-                 "amazon-kinesis-client-1.0.jar was changed; remove the folder, and "
-                 "fetch again: kclxx daemon fetch --kcl 3.2.1\n"));
-  // A copy, as in an image, is compared too.
-  CHECK(box.kclxx({"daemon", "run", "a.properties", "--jars", folder}).status == 5);
-  std::filesystem::remove(folder + "/SHA256SUMS");
-  CHECK(box.kclxx({"daemon", "run", "a.properties", "--jars", folder}).status == 0);
-}
-
-TEST_CASE("another version can be held against the checksums of an earlier fetch",
-          "[daemon][fetch]") {
-  const fetching box;
-  const auto first = box.kclxx({"daemon", "fetch", "--kcl", "1.15.0", "--cache", "one"});
-  REQUIRE(first.status == 0);
-  CHECK(contains(box.read("pom.xml"), "<version>1.15.0</version>"));
-  const std::string sums = one_line(first.out) + "/SHA256SUMS";
-  const std::vector<std::string> again{"daemon",  "fetch", "--kcl",       "1.15.0",
-                                       "--cache", "two",   "--checksums", sums};
-  const auto same = box.kclxx(again);
-  CHECK(same.status == 0);
-  CHECK_FALSE(contains(same.err, "not tested"));
-  std::filesystem::remove_all(box / "two");
-  box.program("bin/mvn", maven + "echo more >> $to/amazon-kinesis-client-1.0.jar\n");
-  const auto other = box.kclxx(again);
-  CHECK(other.status == 5);
-  CHECK(contains(other.err,
-                 "kclxx daemon fetch: amazon-kinesis-client-1.0.jar does not have the "
-                 "expected SHA-256 checksum"));
-  CHECK(box.list("two").empty());
+  // All that protects them is who can write them.
+  fs::permissions(folder, fs::perms::group_write, fs::perm_options::add);
+  CHECK(contains(box.kclxx(run).err, "can be written by other users"));
 }
 
 TEST_CASE("another daemon is taken only when Maven has said that there is none",
@@ -226,20 +292,12 @@ TEST_CASE("another daemon is taken only when Maven has said that there is none",
   const auto failed = box.kclxx({"daemon", "fetch", "--kcl", "3.2.1"});
   CHECK(failed.status == 5);
   CHECK(contains(failed.err, "[ERROR] Connection refused"));
-  CHECK(contains(failed.err, "kclxx daemon fetch: mvn failed with status 1"));
+  CHECK(contains(failed.err, "kclxx daemon fetch: mvn failed; see its last lines"));
   CHECK_FALSE(contains(failed.err, "tested one"));
   const auto offline = box.kclxx({"daemon", "fetch", "--kcl", "3.2.1", "--offline"});
   CHECK(offline.status == 5);
-  CHECK(contains(offline.err, "has not all of KCL 3.2.1 with the daemon 3.2.1"));
-  CHECK(box.list(".cache/kclxx").empty());
-}
-
-TEST_CASE("checksums that cannot be read are named before anything is fetched", "[daemon][fetch]") {
-  const fetching box;
-  const auto failed = box.kclxx({"daemon", "fetch", "--kcl", "3.2.1", "--checksums", "absent"});
-  CHECK(failed.status == 5);
-  CHECK(contains(failed.err, "absent cannot be read"));
-  CHECK_FALSE(std::filesystem::exists(box / "asked"));
+  CHECK(contains(offline.err, "has not all of KCL 3.2.1; which daemons"));
+  CHECK(box.list(".cache/kclxx") == std::vector<std::string>{".lock"});
 }
 
 TEST_CASE("a version is a major one or has three numbers", "[daemon][fetch]") {
@@ -251,37 +309,70 @@ TEST_CASE("a version is a major one or has three numbers", "[daemon][fetch]") {
   }
   // The tested one by its number.
   box.program("bin/mvn", maven);
-  expect_jars(box);
   const auto named = box.kclxx({"daemon", "fetch", "--kcl", "3.5.1"});
   CHECK(named.out == box.kclxx({"daemon", "fetch", "--kcl", "3"}).out);
 }
 
-TEST_CASE(
-    "a fetch that is killed leaves a partial folder, which a later one removes, complete or not",
-    "[daemon][fetch]") {
+TEST_CASE("what a fetch that was killed has left is removed once its Maven is done",
+          "[daemon][fetch]") {
   const fetching box;
-  expect_jars(box);
   // Maven kills the tool in the middle of its work, and itself continues to the end of its own.
   box.program("bin/mvn", maven + "mkfifo $HOME/killed\nkill -KILL $PPID\ncat $HOME/killed\n");
   CHECK(box.start({KCLXX_TOOL, "daemon", "fetch"}).wait() == 128 + SIGKILL);
-  REQUIRE(box.list(".cache/kclxx").size() == 1);
-  const std::string partial = box.list(".cache/kclxx").front();
-  CHECK(partial.starts_with(".kcl3-"));
-
-  // As long as that Maven runs, what it fills is left alone.
+  CHECK(box.list(".cache/kclxx").size() == 2);  // the lock and what that Maven fills
   box.program("bin/mvn", maven);
-  const auto beside = box.kclxx({"daemon", "fetch"});
-  CHECK(beside.status == 0);
-  CHECK(box.list(".cache/kclxx").size() == 2);
-
+  forked_copy next = box.start({KCLXX_TOOL, "daemon", "fetch"});
   std::ofstream(box / "killed") << "go on" << std::flush;
-  // It is gone when its lock is; this opens when the lock is free.
-  const std::string folder = (box / (".cache/kclxx/" + partial)).string();
-  CHECK(box.start({"flock", folder, "true"}).wait() == 0);
-  const auto next = box.kclxx({"daemon", "fetch"});
-  CHECK(next.status == 0);
-  CHECK(next.err.empty());  // what is complete is not fetched again
-  CHECK(box.list(".cache/kclxx").size() == 1);
+  const auto done = next.result();
+  CHECK(done.status == 0);
+  CHECK(box.list(".cache/kclxx").size() == 2);
+  CHECK(box.fetched() == one_line(done.out));
+}
+
+TEST_CASE("a fetch waits for another one, and says for whom", "[daemon][fetch]") {
+  const fetching box;
+  box.write(".cache/kclxx/.lock", "4711");
+  const std::string file = (box / ".cache/kclxx/.lock").string();
+  fs::permissions(file, fs::perms(0600));
+  const int lock = ::open(file.c_str(), O_RDWR | O_CLOEXEC);
+  REQUIRE(::flock(lock, LOCK_EX) == 0);
+  // The line comes before the wait, so that it opens the lock.
+  int ends[2];
+  REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+  const forked_copy fetch([&] {
+    ::dup2(ends[1], 2);
+    box.become({KCLXX_TOOL, "daemon", "fetch"});
+    return 98;
+  });
+  ::close(ends[1]);
+  std::string line;
+  for (char c = 0; ::read(ends[0], &c, 1) == 1 && c != '\n';) line += c;
+  CHECK(line == "waiting for process 4711, which has locked " + file);
+  ::close(lock);
+  while (::read(ends[0], line.data(), line.size()) > 0) {
+  }
+  CHECK(fetch.wait() == 0);
+  ::close(ends[0]);
+}
+
+TEST_CASE("a lock that others can take is none", "[daemon][fetch]") {
+  const fetching box;
+  // Whoever can read the folder can lock it with flock.
+  const fs::path cache = box / ".cache/kclxx";
+  fs::create_directories(cache);
+  const int foreign = ::open(cache.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  REQUIRE(::flock(foreign, LOCK_EX) == 0);
+  const fs::path folder = box.fetched();
+  CHECK(box.kclxx({"daemon", "run", "a.properties"}).status == 0);
+  ::close(foreign);
+  struct stat status {};
+  REQUIRE(::stat((cache / ".lock").c_str(), &status) == 0);
+  CHECK((status.st_mode & 07777U) == 0600U);
+  fs::remove_all(folder);
+  fs::permissions(cache / ".lock", fs::perms(0644));
+  const auto refused = box.kclxx({"daemon", "fetch"});
+  CHECK(refused.status == 5);
+  CHECK(contains(one_line(refused.err), ".lock is not a file of yours alone: remove it"));
 }
 
 TEST_CASE("a fetch that is told to end ends Maven first", "[daemon][fetch]") {
@@ -302,168 +393,8 @@ TEST_CASE("a fetch that is told to end ends Maven first", "[daemon][fetch]") {
 
 TEST_CASE("a cache that cannot be made is named", "[daemon][fetch]") {
   const fetching box;
-  expect_jars(box);
   box.write("file", "");
   const auto failed = box.kclxx({"daemon", "fetch", "--cache", "file"});
   CHECK(failed.status == 5);
   CHECK(contains(one_line(failed.err), "file cannot be made: "));
-}
-
-namespace {
-
-// Archives what it is told to, and notes it. As Java it reports on stdout and stderr.
-const std::string archiving_java =
-    "for a; do case $a in -XX:ArchiveClassesAtExit=*) to=${a#*=};; -Xshare:on) probed=1;; esac; "
-    "done\n"
-    "[ -z \"$probed\" ] || exit 0\n"
-    "[ -z \"$to\" ] || { echo \"$@\" >> $HOME/trained; env >> $HOME/trained; echo classes > $to; "
-    "}\n"
-    "echo java.net.ConnectException: refused\n"
-    "for a; do echo \"arg: $a\"; done\n";
-
-std::string archive_of(const std::string& jars) { return jars + ".classes/classes.jsa"; }
-
-}  // namespace
-
-TEST_CASE("fetch has Java archive the daemon's classes once, and run uses them",
-          "[daemon][fetch][run][class_archive]") {
-  const sandbox box;
-  const auto& [kcl, main] =
-      GENERATE(std::pair{"1", "com.amazonaws.services.kinesis.multilang.MultiLangDaemon"},
-               std::pair{"3", "software.amazon.kinesis.multilang.MultiLangDaemon"});
-  box.java("17.0.1", archiving_java);
-  box.program("bin/mvn", maven);
-  box.write("a.properties", "executableName=/bin/true\n");
-  expect_jars(box);
-  const std::vector<std::string> fetch{"daemon", "fetch", "--kcl", kcl};
-  const auto fetched = box.kclxx(fetch, {"AWS_PROFILE=mine", "JAVA_TOOL_OPTIONS=-Xshare:off"});
-  CAPTURE(fetched.err);
-  REQUIRE(fetched.status == 0);
-  const std::string jars = one_line(fetched.out);
-  CHECK(contains(fetched.err, "Java archives the daemon's classes"));
-  const std::string trained = box.read("trained");
-  CHECK(contains(trained, " -cp " + jars + "/* "));
-  CHECK(contains(trained, main));
-  CHECK_FALSE(contains(trained, "AWS_PROFILE"));
-  CHECK_FALSE(contains(trained, "JAVA_TOOL_OPTIONS"));
-  CHECK(box.list(jars + ".classes").size() == 2);
-
-  CHECK(box.kclxx(fetch).err.empty());
-  CHECK(box.read("trained") == trained);
-
-  const auto run = box.kclxx({"daemon", "run", "a.properties", "--kcl", kcl});
-  CHECK(contains(run.out, "arg: -XX:SharedArchiveFile=" + archive_of(jars) + "\n"));
-  CHECK_FALSE(contains(run.err, "archive"));
-  const auto printed = box.kclxx({"daemon", "print-command", "a.properties", "--kcl", kcl});
-  CHECK(contains(printed.out, "-XX:SharedArchiveFile="));
-  const auto own = box.kclxx({"daemon", "run", "a.properties", "--kcl", kcl, "--", "-Xshare:off"});
-  CHECK_FALSE(contains(own.out, "-XX:SharedArchiveFile="));
-  CHECK_FALSE(contains(own.err, "archive"));
-}
-
-TEST_CASE("an archive that does not fit is not used, with one line of information, and made anew",
-          "[daemon][fetch][run][class_archive]") {
-  const sandbox box;
-  box.java("17.0.1", archiving_java);
-  box.write("jars/amazon-kinesis-client-multilang-0.jar", "");
-  box.write("a.properties",
-            "executableName=/bin/true\napplicationName=app\nstreamName=a\nregionName=eu-central-1\n"
-            "AwsCredentialsProvider=DefaultCredentialsProvider\nretrievalMode=POLLING\n"
-            "initialPositionInStream=LATEST\nshutdownGraceMillis=5000\n"
-            "logWarningForTaskAfterMillis=60000\n");
-  const std::vector<std::string> run{"daemon", "run", "a.properties", "--jars", "jars"};
-  const auto runs_without = [&](const std::string& why) {
-    const auto started = box.kclxx(run);
-    CHECK(started.status == 0);
-    CHECK_FALSE(contains(started.out, "SharedArchiveFile"));
-    CHECK(one_line(started.err) ==
-          "kclxx daemon: " + why +
-              ", so Java starts without one; to make it: kclxx daemon fetch --kcl 3 --jars jars");
-  };
-  const auto fetch_and_run = [&] {
-    REQUIRE(box.kclxx({"daemon", "fetch", "--jars", "jars/"}).status == 0);
-    const auto started = box.kclxx(run);
-    CHECK(contains(started.out, "arg: -XX:SharedArchiveFile="));
-    CHECK(started.err.empty());
-  };
-  runs_without("there is no class archive for these jars");
-  fetch_and_run();
-  const std::string other = "the class archive is for another Java or other jars, or was cut off";
-  SECTION("another Java") { box.java("17.0.2", archiving_java); }
-  SECTION("another jar") { box.write("jars/another.jar", ""); }
-  SECTION("a jar of another size") {
-    box.write("jars/amazon-kinesis-client-multilang-0.jar", "more");
-  }
-  SECTION("an archive that was cut off") {
-    std::filesystem::resize_file(archive_of((box / "jars").string()), 3);
-  }
-  SECTION("no archive") { std::filesystem::remove(archive_of((box / "jars").string())); }
-  SECTION("no note of what it is for") { std::filesystem::remove(box / "jars.classes/made-for"); }
-  runs_without(other);
-  fetch_and_run();
-}
-
-TEST_CASE("a folder at the archive's place that is not kclxx's is left alone",
-          "[daemon][fetch][class_archive]") {
-  const sandbox box;
-  box.java("17.0.1", archiving_java);
-  box.write("jars/amazon-kinesis-client-multilang-0.jar", "");
-  std::filesystem::create_directory(box / "jars.classes");
-  box.write("jars.classes/Mine.class", "mine");
-  const auto fetched = box.kclxx({"daemon", "fetch", "--jars", "jars"});
-  CHECK(fetched.status == 0);
-  CHECK(contains(one_line(fetched.err), "no class archive was made: "));
-  CHECK(contains(fetched.err, "jars.classes, the place of the class archive, has Mine.class"));
-  CHECK(box.list("jars.classes").size() == 1);
-}
-
-TEST_CASE("without an archive a fetch has succeeded all the same",
-          "[daemon][fetch][class_archive]") {
-  const sandbox box;
-  struct failure {
-    std::string java;
-    std::string line;
-  };
-  const auto& [java, line] =
-      GENERATE(failure{"exit 1\n", "Java did not make it"},
-               failure{"for a; do case $a in -XX:ArchiveClassesAtExit=*) echo a > ${a#*=};; "
-                       "-Xshare:on) printf 'a\\nreason\\n'; exit 1;; esac; done\n",
-                       "Java does not accept it: a reason\n"});
-  box.java("21", java);
-  box.write("jars/amazon-kinesis-client-multilang-0.jar", "");
-  const auto fetched = box.kclxx({"daemon", "fetch", "--jars", "jars"});
-  CHECK(fetched.status == 0);
-  CHECK(one_line(fetched.out) == (box / "jars").string());
-  CHECK(contains(fetched.err, "kclxx daemon fetch: no class archive was made: " + line));
-  CHECK_FALSE(std::filesystem::exists(box / "jars.classes"));
-}
-
-TEST_CASE("a Java before 17 gets no archive, and nothing is said", "[daemon][class_archive]") {
-  const sandbox box;
-  const std::string version = GENERATE("1.8.0_432", "11.0.25", "16.0.2");
-  box.java(version, archiving_java);
-  box.write("jars/amazon-kinesis-client-multilang-0.jar", "");
-  const auto fetched = box.kclxx({"daemon", "fetch", "--jars", "jars"});
-  CHECK(fetched.status == 0);
-  CHECK(fetched.err.empty());
-  CHECK_FALSE(std::filesystem::exists(box / "trained"));
-}
-
-TEST_CASE("a Java without a release file is asked for its version", "[daemon][class_archive]") {
-  const sandbox box;
-  box.program("bin/java",
-              "[ \"$*\" != -version ] || { echo 'openjdk version \"17.0.9\"' >&2; exit; }\n" +
-                  archiving_java);
-  box.write("jars/amazon-kinesis-client-multilang-0.jar", "");
-  CHECK(box.kclxx({"daemon", "fetch", "--jars", "jars"}).status == 0);
-  CHECK(std::filesystem::exists(box / "jars.classes/classes.jsa"));
-}
-
-TEST_CASE("a folder without the daemon's jar is named", "[daemon][fetch]") {
-  const sandbox box;
-  box.write("jars/other.jar", "");
-  const auto refused = box.kclxx({"daemon", "fetch", "--jars", "jars"});
-  CHECK(refused.status == 5);
-  CHECK(one_line(refused.err) ==
-        "kclxx daemon fetch: the jars of KCL 3.x are not in " + (box / "jars").string());
 }

@@ -30,7 +30,7 @@ using words = std::vector<std::string>;
 /// With Java, jars and properties.
 struct furnished : sandbox {
   furnished() {
-    java("11.0.1", ::java);  // too old for a class archive
+    program("bin/java", ::java);
     write("jars/amazon-kinesis-client-multilang-0.jar", "");
     write("a.properties", properties);
   }
@@ -50,10 +50,11 @@ TEST_CASE("run becomes Java with the class path, the charset and the names", "[d
   CHECK(run.status == 0);
   CHECK(run.err.empty());
   CHECK(contains(run.out,
-                 "arg: -Dfile.encoding=UTF-8\narg: -XX:TieredStopAtLevel=1\n"
+                 "arg: -Dfile.encoding=UTF-8\narg: -XX:MaxRAMPercentage=50\n"
+                 "arg: -XX:MaxNewSize=64m\narg: -XX:TieredStopAtLevel=1\n"
                  "arg: -XX:MetaspaceSize=96m\narg: -cp\narg: " +
-                     (box / "jars").string() +
-                     "/*\narg: -Xmx64m\narg: -XX:+UseSerialGC\narg: -Da=b c\n"
+                     (box / "jars/amazon-kinesis-client-multilang-0.jar").string() +
+                     "\narg: -Xmx64m\narg: -XX:+UseSerialGC\narg: -Da=b c\n"
                      "arg: software.amazon.kinesis.multilang.MultiLangDaemon\narg: -p\n"));
   CHECK(contains(run.out,
                  "KCLXX_APPLICATION_NAME=my-app\nKCLXX_RETRIEVAL_MODE=POLLING\n"
@@ -74,18 +75,19 @@ TEST_CASE("run chooses Java's options, and takes back what the user or a variabl
     return run.out.substr(begin.size(), run.out.find("arg: -cp\n") - begin.size());
   };
   const std::string usual =
-      "arg: -XX:+UseSerialGC\narg: -Xms192m\narg: -Xmn64m\narg: -XX:TieredStopAtLevel=1\n"
-      "arg: -XX:MetaspaceSize=96m\n";
-  CHECK(contains(options({}, {}), "arg: -Xmx"));
-  CHECK(options({"--heap", "1g"}, {}) == usual);
-  CHECK(options({"--", "-Xmx1g"}, {}) == usual);
-  CHECK(options({}, {"JAVA_TOOL_OPTIONS= -Xmx1g  -Da=b"}) == usual);
-  CHECK(options({"--heap", "1g"}, {"JDK_JAVA_OPTIONS=-XX:+UseG1GC"}) ==
-        "arg: -XX:TieredStopAtLevel=1\narg: -XX:MetaspaceSize=96m\n");
-  CHECK(options({"--heap", "1g"}, {"_JAVA_OPTIONS=-Xint", "JAVA_TOOL_OPTIONS=-Xmn9m"}) ==
-        "arg: -XX:+UseSerialGC\narg: -XX:MetaspaceSize=96m\n");
-  CHECK(contains(options({"--heap", "1g", "--busy"}, {}), "arg: -Xms742m\narg: -Xmn614m\n"));
-  CHECK_FALSE(contains(options({"--busy"}, {}), "TieredStopAtLevel"));
+      "arg: -XX:+UseSerialGC\narg: -XX:MaxRAMPercentage=50\narg: -XX:MaxNewSize=64m\n"
+      "arg: -XX:TieredStopAtLevel=1\narg: -XX:MetaspaceSize=96m\n";
+  CHECK(options({}, {}) == usual);
+  CHECK(options({"--heap", "1g"}, {}) == usual);  // which decides, by Java's own rule
+  CHECK(options({"--", "-XX:+UseG1GC", "-XX:MaxNewSize=9m"}, {}) ==
+        "arg: -XX:MaxRAMPercentage=50\narg: -XX:TieredStopAtLevel=1\n"
+        "arg: -XX:MetaspaceSize=96m\n");
+  CHECK(options({}, {"JAVA_TOOL_OPTIONS= -XX:MaxRAMPercentage=75  -Da=b",
+                     "_JAVA_OPTIONS=-XX:+UseZGC", "JDK_JAVA_OPTIONS=-XX:MetaspaceSize=9m"}) ==
+        "arg: -XX:MaxNewSize=64m\narg: -XX:TieredStopAtLevel=1\n");
+  CHECK(options({"--busy"}, {}) ==
+        "arg: -XX:+UseParallelGC\narg: -XX:MaxRAMPercentage=50\narg: -XX:NewRatio=1\n"
+        "arg: -XX:MetaspaceSize=96m\n");
 }
 
 TEST_CASE("run names Java's process to the programs below it", "[daemon][run][worker_stop]") {
@@ -205,11 +207,11 @@ TEST_CASE("what run needs and does not find is one line", "[daemon][run]") {
   refused({"daemon", "run", "absent", "--jars", "jars"}, {},
           "kclxx daemon run: absent cannot be read: No such file or directory");
   refused({"daemon", "run", "bin", "--jars", "jars"}, {}, "bin cannot be read: Is a directory");
-  refused({"daemon", "run", "a.properties"}, {}, "this fetches them: kclxx daemon fetch --kcl 3\n");
+  refused({"daemon", "run", "a.properties"}, {}, "this fetches it: kclxx daemon fetch --kcl 3\n");
   refused({"daemon", "run", "a.properties", "--jars", "jars"}, {"KCLXX_PROPERTY_=x"},
           "kclxx daemon run: KCLXX_PROPERTY_ in the environment names no key\n");
   refused({"daemon", "run", "a.properties", "--cache", "mine"}, {},
-          "this fetches them: kclxx daemon fetch --kcl 3 --cache mine\n");
+          "this fetches it: kclxx daemon fetch --kcl 3 --cache mine\n");
   refused({"daemon", "run", "a.properties", "--jars", "jars", "--kcl", "1"}, {}, "of KCL 1.x");
   refused({"daemon", "run", "a.properties", "--jars", "jars", "--logback", "no.xml"}, {},
           "no.xml cannot be read");
@@ -250,6 +252,29 @@ TEST_CASE("print-command prints what sh then runs to the same effect", "[daemon]
   CHECK(by_sh.status == 0);
   CHECK(comparable(by_sh.out) == comparable(expected));
   CHECK(contains(by_sh.out, "tableName=it\\'s\\ \\\"mine\\\"\n"));
+}
+
+TEST_CASE("a path that looks like an assignment is the program all the same", "[daemon][run]") {
+  const furnished box;
+  box.program("f=j/bin/java", "echo started\n");
+  const auto printed = box.kclxx({"daemon", "print-command", "a.properties", "--jars", "jars"},
+                                 {"JAVA_HOME=" + (box / "f=j").string()});
+  box.write("script", printed.out);
+  CHECK(box.start({"sh", "script"}).result().out == "started\n");
+}
+
+TEST_CASE("a NUL in a property is refused: no variable and no script has one", "[daemon][run]") {
+  const furnished box;
+  box.write("b.properties", properties + "streamName=a\\u0000b\n");
+  for (const char* command : {"run", "print-command"}) {
+    const auto refused = box.kclxx({"daemon", command, "b.properties", "--jars", "jars"});
+    CHECK(refused.status == 5);
+    CHECK(refused.out.empty());
+    CHECK(contains(refused.err, "b.properties:12: streamName has a NUL"));
+  }
+  const auto checked = box.kclxx({"daemon", "check", "b.properties"});
+  CHECK(checked.status == 1);
+  CHECK(checked.out.starts_with("b.properties:12: error: streamName has a NUL"));
 }
 
 TEST_CASE("the printed command replaces the shell, so a signal to it reaches Java",
@@ -342,8 +367,9 @@ TEST_CASE("a path that Java cannot decode is refused before it starts", "[daemon
   const words run{"daemon", "run", "a.properties", "--jars", "caf\u00e9"};
   const auto refused = box.kclxx(run, {"LC_ALL=C"});
   CHECK(refused.status == 5);
-  CHECK(
-      contains(refused.err, "caf\u00e9 is not in ASCII, and Java does not find it in this locale"));
+  CHECK(contains(refused.err,
+                 "caf\u00e9/amazon-kinesis-client-multilang-0.jar is not in ASCII, and Java does "
+                 "not find it in this locale"));
   CHECK(box.kclxx(run, {"LC_ALL=C.UTF-8"}).status == 0);
 }
 

@@ -4,7 +4,7 @@
 
 #include "support/catch.hpp"
 #include "support/tool.hpp"
-#include "support/trusted_jars.hpp"
+#include "support/trusted_packages.hpp"
 
 using namespace kclxx::test;
 
@@ -14,18 +14,15 @@ namespace {
 class local_box : public sandbox {
  public:
   local_box() {
-    expect_jars(*this);
+    trust_packages(*this);
     program("bin/npm",
             "echo \"npm $@\" >> $HOME/asked\n"
             "while [ \"$1\" != --prefix ]; do shift; done\n"
             "mkdir -p $2/node_modules/kinesis-local\n"
             "cp $2/package.json $2/package-lock.json $HOME\n"
-            "echo > $2/node_modules/kinesis-local/main.js\n");
-    program("bin/mvn",
-            "echo \"mvn $@\" >> $HOME/asked\n"
-            "for a; do case $a in -DoutputDirectory=*) to=${a#*=};; esac; done\n"
-            "cp $to/pom.xml $HOME\n"
-            "echo > $to/DynamoDBLocal-2.jar\n");
+            "echo jar > $2/node_modules/kinesis-local/main.js\n"
+            "echo jar > $2/node_modules/kinesis-local/server.json\n");
+    program("bin/mvn", "echo \"mvn $@\" >> $HOME/asked\n" + bring_jars + "cp $to/pom.xml $HOME\n");
     program("bin/java", "exit 0\n");
     program(
         "bin/node",
@@ -36,7 +33,7 @@ class local_box : public sandbox {
   [[nodiscard]] forked_result kclxx_without(const std::string& missing,
                                             const std::vector<std::string>& arguments) const {
     std::filesystem::remove(*this / ("bin/" + missing));
-    for (const char* program : {"mkdir", "cp", "cat", "cmp", "sed", "find", "sort", "xargs"}) {
+    for (const char* program : {"mkdir", "cp", "cat", "cmp", "awk"}) {
       std::filesystem::create_symlink(std::string("/usr/bin/") + program,
                                       *this / (std::string("bin/") + program));
     }
@@ -56,7 +53,7 @@ TEST_CASE("fetch brings npm's packages and DynamoDB Local once, and prints three
   CHECK(first.out.starts_with(cache + "local-program-"));
   CHECK(contains(first.out, "\n" + cache + "local-packages-"));
   CHECK(contains(first.out, "\n" + cache + "dynamodb-local-"));
-  CHECK(box.list(".cache/kclxx").size() == 3);
+  CHECK(box.list(".cache/kclxx").size() == 4);  // and the lock
   CHECK(contains(box.read("package.json"), "\"kinesis-local\": "));
   CHECK(contains(box.read("package-lock.json"), "\"integrity\": \"sha512-"));
   CHECK(contains(box.read("pom.xml"), "<artifactId>DynamoDBLocal</artifactId>"));
@@ -96,32 +93,55 @@ TEST_CASE("offline, both take only what they have", "[local][fetch]") {
   CHECK(failed.status == 5);
   CHECK(contains(failed.err,
                  "kclxx local fetch: npm failed with status 3; see its last lines (offline: it "
-                 "has only what is in its cache)\n"));
-  CHECK(box.list(".cache/kclxx").size() == 1);  // the program, which needs nobody
+                 "has only what it downloaded before)\n"));
+  CHECK(box.list(".cache/kclxx").size() == 2);  // the lock, and the program, which needs nobody
 }
 
-TEST_CASE("packages that npm damaged, or somebody later, are not used", "[local][fetch]") {
+TEST_CASE("nothing that was changed since it was fetched runs", "[local][fetch]") {
   const local_box box;
-  const std::string other = "[ $# != 0 ] || { cat >/dev/null; echo '00  -'; exit; }\n";
-  const auto refused_by = [&](const std::string& command) {
-    const auto refused = box.kclxx({"local", command});
-    CHECK(refused.status == 5);
-    CHECK(refused.out.empty());
-    return refused.err;
-  };
-  expect_jars(box, "cat", other);
-  CHECK(contains(refused_by("fetch"), "what npm brought does not have the expected SHA-256"));
-  CHECK(box.list(".cache/kclxx").size() == 1);  // the program
-  expect_jars(box);
-  REQUIRE(box.kclxx({"local", "fetch"}).status == 0);
+  const auto fetched = box.kclxx({"local", "fetch"});
   REQUIRE(box.kclxx({"local", "start"}).status == 0);
-  expect_jars(box, "cat", other);
-  CHECK(contains(refused_by("start"), " is not as it was fetched; remove the folder"));
-  CHECK(contains(refused_by("fetch"), "/local-packages-"));
-  expect_jars(box, "sed '/ guava/d'");
-  CHECK(contains(refused_by("start"),
-                 " is not as it was fetched: guava-33.4.0-jre.jar is missing; remove the folder, "
-                 "and fetch again: kclxx local fetch\n"));
+  struct change {
+    std::string folder;
+    std::string file;
+  };
+  const auto& [folder, file] =
+      GENERATE(change{"local-program-", "local.js"}, change{"local-program-", "kinesis.js"},
+               change{"local-packages-", "main.js"}, change{"local-packages-", "server.json"},
+               change{"dynamodb-local-", "guava-33.4.0-jre.jar"});
+  const auto begin = fetched.out.find((box / ".cache/kclxx" / folder).string());
+  REQUIRE(begin != std::string::npos);
+  const std::filesystem::path place =
+      fetched.out.substr(begin, fetched.out.find('\n', begin) - begin);
+  const auto refused = [&, name = file](const std::string& what) {
+    for (const char* command : {"start", "fetch"}) {
+      const auto result = box.kclxx({"local", command});
+      CHECK(result.status == 5);
+      CHECK(result.out.empty());
+      CHECK(contains(result.err, place.string() + " is not as it was fetched: " + name + what +
+                                     "; remove the folder, and fetch again: kclxx local fetch\n"));
+    }
+  };
+  std::ofstream(place / file, std::ios::app) << "\nmore\n";
+  if (folder == "local-program-") refused(" was changed");
+  std::ofstream(place / file) << "other\n";
+  refused(" was changed");
+  std::filesystem::remove(place / file);
+  refused(" is missing");
+}
+
+TEST_CASE("what npm brings is the published package, or nothing is installed", "[local][fetch]") {
+  const local_box box;
+  box.program("bin/npm",
+              "while [ \"$1\" != --prefix ]; do shift; done\n"
+              "mkdir -p $2/node_modules/kinesis-local\n"
+              "echo other | tee $2/node_modules/kinesis-local/main.js "
+              "$2/node_modules/kinesis-local/server.json\n");
+  const auto refused = box.kclxx({"local", "fetch"});
+  CHECK(refused.status == 5);
+  CHECK(refused.out.empty());
+  CHECK(contains(refused.err, "main.js does not have the expected SHA-256 checksum"));
+  CHECK(box.list(".cache/kclxx").size() == 2);  // the lock and the program
 }
 
 TEST_CASE("each program that is missing is named with its Debian package", "[local]") {
@@ -189,7 +209,8 @@ TEST_CASE("options go to the program under their own names, and the file as its 
   CHECK(contains(start.out,
                  "\nkinesis-port=4568\njava=" + (box / "bin/java").string() +
                      "\ndynamodb-jars=" + (box / ".cache/kclxx/dynamodb-local-").string()));
-  CHECK(contains(start.out, "/node_modules\n"));
+  CHECK(contains(start.out, "\ndynamodb-class-path=" + (box / ".cache/kclxx/dynamodb").string()));
+  CHECK(contains(start.out, "\npackages=" + (box / ".cache/kclxx/local-packages-").string()));
   CHECK(std::filesystem::is_directory(box / ".local/state/kclxx/local"));
 }
 

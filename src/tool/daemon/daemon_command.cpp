@@ -5,12 +5,8 @@
 #include <string>
 
 #include "tool/commands.hpp"
-#include "tool/daemon/class_archive.hpp"
-#include "tool/daemon/daemon_jars.hpp"
 #include "tool/daemon/daemon_launch.hpp"
-#include "tool/package_cache.hpp"
-#include "tool/process/program_search.hpp"
-#include "tool/process/spawn.hpp"
+#include "tool/daemon/jars.hpp"
 
 namespace kclxx::tool {
 
@@ -39,14 +35,14 @@ std::string not_a_size(const std::string& text) {
   const std::string number = text.substr(0, text.size() - (has_unit ? 1 : 0));
   const bool is_size =
       !number.empty() && number.find_first_not_of("0123456789") == std::string::npos;
-  return is_size ? "" : text + " is not a size; write for example 256m or 2g";
+  return is_size ? "" : text + " is not a size; write for example 512m or 2g";
 }
 
 void add_launch_options(CLI::App& command, launch_options& options) {
   add_file_option(command, options.file);
   add_kcl_option(command, options.kcl);
   add_option(command, "SIZE", "--heap", options.heap,
-             "The maximum size of Java's heap, like 256m  [by the memory]")
+             "The maximum size of Java's heap, like 512m  [half of the memory]")
       ->check(CLI::Validator(not_a_size, ""));
   command.add_flag("--busy", options.is_busy,
                    "Java is to deliver at a high rate for long: it compiles more, and takes more "
@@ -93,53 +89,26 @@ int list_diagnostics(const launch_options& options, bool is_strict) {
   return static_cast<int>(has_failed ? exit_status::finding : exit_status::ok);
 }
 
-/// The archive only saves time: without it the jars are as good.
-void archive_classes(const std::filesystem::path& jars, const kcl_choice& kcl) {
-  try {
-    make_class_archive(find_java(), jars, kcl.which);
-  } catch (const command_error& error) {
-    std::cerr << "kclxx daemon fetch: no class archive was made: " << error.what() << std::endl;
-  } catch (const start_error& error) {
-    std::cerr << "kclxx daemon fetch: no class archive was made: " << error.what() << std::endl;
-  }
-}
-
 void add_fetch(CLI::App& daemon, invocation& run) {
   CLI::App& command = add_command(
       daemon,
       {"fetch",
-       "Downloads the daemon's jars with Maven into a cache, verifies their checksums, has Java\n"
-       "archive their classes for a faster start, and prints their folder. What the cache has is\n"
-       "not made again.",
+       "Downloads the daemon's jars with Maven into a cache, verifies their checksums, and prints\n"
+       "their folder. What the cache has is not fetched again.",
        "kclxx daemon fetch --kcl 2"},
       child_use::none, run);
-  auto request = std::make_shared<jar_request>();
-  add_kcl_option(command, request->kcl);
-  auto* const cache = add_option(command, "DIR", "--cache", request->cache,
-                                 "The cache's folder  [$XDG_CACHE_HOME/kclxx, or ~/.cache/kclxx]");
-  auto jars = std::make_shared<std::string>();
-  add_option(command, "DIR", "--jars", *jars,
-             "A folder that has the jars already: the class archive alone is made, beside it")
-      ->excludes(cache);
-  add_option(command, "FILE", "--checksums", request->checksums,
-             "The SHA256SUMS of another fetch, for a version that was not tested with kclxx:\n"
-             "other jars are an error");
-  command.add_flag("--offline", request->is_offline, "Use only what Maven's local repository has");
-  command.callback([request, jars] {
-    std::filesystem::path folder;
-    if (jars->empty()) {
-      if (request->cache.empty()) request->cache = default_cache();
-      folder = fetch_jars(*request);
-    } else {
-      folder = named_folder(*jars);
-      if (!has_jars(folder, request->kcl.which)) {
-        cannot_set_up("the jars of " + std::string(name_of(request->kcl.which)) + " are not in " +
-                      folder.string());
-      }
-      verify_jars(folder, request->kcl, false);
-    }
-    archive_classes(folder, request->kcl);
-    std::cout << folder.string() << std::endl;
+  struct request {
+    kcl_choice kcl;
+    std::string cache;
+    bool is_offline = false;
+  };
+  auto wanted = std::make_shared<request>();
+  add_kcl_option(command, wanted->kcl);
+  add_option(command, "DIR", "--cache", wanted->cache,
+             "The cache's folder  [$XDG_CACHE_HOME/kclxx, or ~/.cache/kclxx]");
+  command.add_flag("--offline", wanted->is_offline, "Use only what Maven's local repository has");
+  command.callback([wanted] {
+    std::cout << fetch_jars(wanted->cache, wanted->kcl, wanted->is_offline).string() << std::endl;
   });
 }
 
@@ -191,11 +160,11 @@ void add_daemon_command(CLI::App& app, invocation& run) {
               "Becomes the daemon: the process stays the same, so signals reach it directly.\n"
               "Arguments after -- are options of Java, and take precedence over those that are "
               "chosen.",
-              "kclxx daemon run aws.properties --heap 256m -- -XX:+UseG1GC"},
+              "kclxx daemon run aws.properties --heap 512m -- -XX:+UseG1GC"},
              run_daemon, run);
   add_launch(daemon,
              {"print-command", "Prints the command that `run` would execute, for sh.",
-              "kclxx daemon print-command aws.properties --heap 256m > start-daemon"},
+              "kclxx daemon print-command aws.properties --heap 512m > start-daemon"},
              print_daemon_command, run);
 }
 

@@ -12,7 +12,6 @@
 #include <filesystem>
 #include <iostream>
 #include <random>
-#include <sched.h>
 #include <sstream>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -23,12 +22,11 @@
 #include "io/descriptor.hpp"
 #include "io/line_writer.hpp"
 #include "tool/command_error.hpp"
-#include "tool/daemon/class_archive.hpp"
-#include "tool/daemon/daemon_jars.hpp"
+#include "tool/daemon/jars.hpp"
 #include "tool/daemon/java_command.hpp"
 #include "tool/daemon/overrides.hpp"
 #include "tool/daemon/start_guard.hpp"
-#include "tool/package_cache.hpp"
+#include "tool/packages.hpp"
 #include "tool/process/program_search.hpp"
 #include "tool/process/run_program.hpp"
 #include "tool/process/spawn.hpp"
@@ -58,29 +56,11 @@ void refuse_what_java_cannot_read(const std::string& path) {
                 "LC_ALL=C.UTF-8");
 }
 
-std::string folder_of_jars(const launch_options& options) {
-  namespace fs = std::filesystem;
-  const std::string name(name_of(options.which()));
-  const std::string cache_option = options.cache.empty() ? "" : " --cache " + options.cache;
-  const bool is_in_cache = options.jars.empty();
-  const fs::path folder =
-      !is_in_cache
-          ? named_folder(options.jars)
-          : place_of_jars(options.cache.empty() ? default_cache() : fs::path(options.cache),
-                          options.kcl);
-  if (!has_jars(folder, options.which())) {
-    cannot_set_up("the jars of " + name + " are not in " + folder.string() +
-                  (is_in_cache ? "; this fetches them: kclxx daemon fetch --kcl " +
-                                     options.kcl.text() + cache_option
-                               : ""));
-  }
-  if (folder.string().find(':') != std::string::npos) {
-    cannot_set_up(folder.string() +
-                  " has a colon, which Java takes for the end of a class path's entry");
-  }
-  refuse_what_java_cannot_read(folder.string());
-  verify_jars(folder, options.kcl, is_in_cache);
-  return folder.string();
+/// Of the files that were compared, and of no others.
+std::string class_path_of(const launch_options& options) {
+  std::string path = class_path(jars_at({options.cache, options.jars}, options.kcl));
+  refuse_what_java_cannot_read(path.substr(0, path.find(':')));
+  return path;
 }
 
 std::string absolute_file(const std::string& name) {
@@ -89,18 +69,6 @@ std::string absolute_file(const std::string& name) {
   std::string path = std::filesystem::absolute(name).string();
   refuse_what_java_cannot_read(path);
   return path;
-}
-
-/// What this process may use.
-usable_machine this_share() {
-  usable_machine machine;
-  cpu_set_t cpus;
-  machine.cpus = ::sched_getaffinity(0, sizeof cpus, &cpus) == 0
-                     ? static_cast<unsigned>(CPU_COUNT(&cpus))
-                     : static_cast<unsigned>(::sysconf(_SC_NPROCESSORS_ONLN));
-  machine.memory = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
-                   static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  return within_cgroups(machine, "/");
 }
 
 /// As Java and its launcher split them, but for quotes: names of options need none.
@@ -114,35 +82,17 @@ std::vector<std::string> options_in_variables() {
   return all;
 }
 
-/// Empty, and a line of information, when it is not to be had.
-std::string archive_for(const launch_options& options, const launch_settings& settings) {
-  if (decides_class_archive(settings.java_options)) return {};
-  if (decides_class_archive(settings.java_variables)) return {};
-  const class_archive found = find_class_archive(settings.java, settings.jars);
-  if (!found.why_not.empty()) {
-    std::cerr << "kclxx daemon: " << found.why_not << ", so Java starts without one; to make it: "
-              << "kclxx daemon fetch --kcl " << options.kcl.text()
-              << (!options.jars.empty()    ? " --jars " + options.jars
-                  : !options.cache.empty() ? " --cache " + options.cache
-                                           : "")
-              << std::endl;
-  }
-  return found.file;
-}
-
 launch_settings settings_for(const launch_options& options) {
   launch_settings settings;
   settings.which = options.which();
   settings.java = find_java();
-  settings.jars = folder_of_jars(options);
+  settings.class_path = class_path_of(options);
   settings.java_options = options.java_options;
   if (!options.heap.empty()) {
     settings.java_options.insert(settings.java_options.begin(), "-Xmx" + options.heap);
   }
   settings.java_variables = options_in_variables();
-  settings.choice.machine = this_share();
-  settings.choice.is_busy = options.is_busy;
-  settings.choice.class_archive = archive_for(options, settings);
+  settings.is_busy = options.is_busy;
   if (!options.logging.empty()) settings.logging_file = absolute_file(options.logging);
   return settings;
 }
@@ -215,8 +165,13 @@ void listen_to_sigterm() {
 }  // namespace
 
 properties read_properties(const launch_options& options) {
-  return with_overrides(parse_properties(text_of_file(options.file)), overrides_in(environment()),
-                        options.which());
+  properties all = with_overrides(parse_properties(text_of_file(options.file)),
+                                  overrides_in(environment()), options.which());
+  for (const property& one : all) {
+    if ((one.key + one.value).find('\0') == std::string::npos) continue;
+    throw properties_error(one.line, one.key + " has a NUL, which nothing that it names can have");
+  }
+  return all;
 }
 
 std::vector<diagnostic> find_problems(const launch_options& options, const properties& all) {

@@ -17,8 +17,8 @@ struct launch_options {
   std::string file;                       ///< the properties
   std::string jars;                       ///< empty: those in the cache
   std::string cache;                      ///< empty: the user's
-  std::string heap;                       ///< empty: chosen by the memory that there is
-  bool is_busy = false;                   ///< see java_choice
+  std::string heap;                       ///< empty: a share of the memory that there is
+  bool is_busy = false;                   ///< see launch_settings
   std::string logging;                    ///< empty: the one that comes with the tool
   bool is_shared = false;                 ///< one process of the program for all shards
   bool is_without_program = false;        ///< check does not look for the program

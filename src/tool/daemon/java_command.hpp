@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "tool/daemon/java_options.hpp"
 #include "tool/daemon/kcl_version.hpp"
 #include "tool/daemon/properties.hpp"
 
@@ -15,8 +14,9 @@ namespace kclxx::tool {
 struct launch_settings {
   kcl_version which = kcl_version::kcl3;
   std::string java = "java";  ///< the program
-  std::string jars;           ///< the folder with the daemon's jars
-  java_choice choice;         ///< what the options that are ours depend on
+  std::string class_path;
+  /// For shards that deliver what they can, all the time: Java may use memory and compile more.
+  bool is_busy = false;
   std::string properties_file;
   std::string logging_file;
   std::vector<std::string> java_options;  ///< the user's, which come after ours
@@ -42,6 +42,10 @@ void share_children(properties& all, const std::string& launcher);
 /// `all` is what the file will contain, with its worker id settled. The environment is what the
 /// library reads: the names that shard_context shows, and the daemon's limits.
 launch compose(const launch_settings& settings, const properties& all);
+
+/// The options of Java that are ours, without those that an option in `given`, the user's, decides.
+/// What they save was measured: docs/performance.md. Java 8 knows all since its update 191.
+std::vector<std::string> java_options(bool is_busy, const std::vector<std::string>& given);
 
 /// A text that goes to the command as a file, on a descriptor.
 struct inline_file {

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/local/local_launch.hpp"
 
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <fcntl.h>
 #include <filesystem>
-#include <iostream>
-#include <sys/file.h>
 #include <system_error>
 #include <unistd.h>
 #include <utility>
@@ -16,9 +12,7 @@
 #include "tool/atomic_file.hpp"
 #include "tool/command_error.hpp"
 #include "tool/embedded.hpp"
-#include "tool/jar_checksums.hpp"
-#include "tool/package_cache.hpp"
-#include "tool/package_programs.hpp"
+#include "tool/packages.hpp"
 #include "tool/process/program_search.hpp"
 #include "tool/process/spawn.hpp"
 
@@ -28,74 +22,51 @@ namespace fs = std::filesystem;
 
 namespace {
 
-fs::path place_in(const fs::path& cache, std::string_view name) {
-  return fs::absolute(cache) / name;
-}
-
-bool has_expected_packages(const fs::path& folder) {
-  return folder_checksum(folder / "node_modules") == embedded::local_packages_checksum;
-}
+const std::string fetch_command = "kclxx local fetch";
 
 void write_files(const fs::path& folder, const embedded::folder& files) {
   for (const embedded::file& one : files.files) write_file(folder / one.name, one.text);
 }
 
-// Each brings something into the cache, unless it is there, and gives its folder.
+using files = std::vector<fs::path>;
 
-fs::path local_program(const fs::path& cache) {
-  fs::path place = place_in(cache, embedded::local_program.name);
-  const auto is_complete = [](const fs::path& folder) {
-    std::error_code error;
-    return fs::exists(folder / "local.js", error);
-  };
-  fetch_folder({place, is_complete,
-                [](const fs::path& folder) { write_files(folder, embedded::local_program); }});
-  return place;
+// Each brings something into the cache, unless it is there, and gives its compared files.
+
+files local_program(const fs::path& cache) {
+  const embedded::folder& program = embedded::local_program;
+  return fetch_package(cache, {program.name, program.checksums}, fetch_command,
+                       [&](const fs::path& folder) { write_files(folder, program); });
 }
 
-/// node_modules: a local Kinesis, by npm.
-fs::path fetch_local_packages(const fs::path& cache, bool is_offline) {
-  const fs::path place = place_in(cache, embedded::local_packages.name);
-  const std::string proof = "node_modules/kinesis-local/main.js";
-  const auto is_complete = [&](const fs::path& folder) {
-    std::error_code error;
-    return fs::exists(folder / proof, error);
-  };
+/// A local Kinesis, by npm: of its package what runs.
+files local_kinesis(const fs::path& cache, bool is_offline) {
+  const embedded::folder& packages = embedded::local_packages;
   const auto fill = [&](const fs::path& folder) {
-    write_files(folder, embedded::local_packages);
-    fetch_with_npm(folder, "a local Kinesis", is_offline);
-    if (!is_complete(folder))
-      cannot_set_up("npm did not bring " + proof + ", and reported no error");
-    if (!has_expected_packages(folder)) {
-      cannot_set_up(
-          "what npm brought does not have the expected SHA-256 checksum, so nothing was installed");
+    const fs::path work = folder / "npm";
+    fs::create_directory(work);
+    write_files(work, packages);
+    run_npm(work, "a local Kinesis", is_offline);
+    for (const char* name : {"main.js", "server.json"}) {
+      const fs::path file = work / "node_modules" / "kinesis-local" / name;
+      std::error_code error;
+      fs::copy_file(file, folder / name, error);
+      if (error) cannot_set_up("npm did not bring " + file.string() + ", and reported no error");
     }
+    fs::remove_all(work);
   };
-  fetch_folder({place, is_complete, fill});
-  return place / "node_modules";
+  return fetch_package(cache, {packages.name, packages.checksums}, fetch_command, fill);
 }
 
-/// The jars, by Maven.
-fs::path fetch_dynamodb_local(const fs::path& cache, bool is_offline) {
-  fs::path place = place_in(cache, embedded::dynamodb_local.folder);
-  const auto is_complete = [](const fs::path& folder) { return has_jar(folder, "DynamoDBLocal-"); };
+/// DynamoDB Local, by Maven.
+files local_dynamodb(const fs::path& cache, bool is_offline) {
+  const embedded::project& project = embedded::dynamodb_local;
   const auto fill = [&](const fs::path& folder) {
-    fetch_with_maven(folder, embedded::dynamodb_local, "DynamoDB Local", is_offline);
+    run_maven(folder, project.pom, "DynamoDB Local", is_offline);
   };
-  fetch_folder({place, is_complete, fill});
-  return place;
+  return fetch_package(cache, {project.folder, project.checksums}, fetch_command, fill);
 }
 
-/// Ends the command when the packages or the jars are not those that were fetched.
-void verify_local(const fs::path& cache) {
-  const std::string fetch = "kclxx local fetch";
-  expect_as_fetched(place_in(cache, embedded::dynamodb_local.folder),
-                    embedded::dynamodb_local.checksums, fetch);
-  const fs::path packages = place_in(cache, embedded::local_packages.name);
-  if (has_expected_packages(packages)) return;
-  cannot_set_up(packages.string() +
-                " is not as it was fetched; remove the folder, and fetch again: " + fetch);
-}
+fs::path folder_of(const files& all) { return all.front().parent_path(); }
 
 std::string find_node() {
   if (const auto node = find_program("node")) return *node;
@@ -112,20 +83,6 @@ fs::path default_directory() {
 
 fs::path directory_of(const local_call& call) {
   return fs::absolute(call.directory.empty() ? default_directory() : fs::path(call.directory));
-}
-
-/// Held as long as this process lives, also when it has become another program. Node.js keeps it
-/// from what it starts.
-io::descriptor lock_directory(const fs::path& directory) {
-  io::descriptor lock(::open(directory.c_str(), O_RDONLY | O_DIRECTORY));
-  if (!lock.is_open()) cannot_set_up(directory, "opened");
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
-  std::cerr << "waiting for another kclxx local start or stop in " << directory.string()
-            << std::endl;
-  while (::flock(lock.get(), LOCK_EX) == -1) {
-    if (errno != EINTR) cannot_set_up(directory, "locked");
-  }
-  return lock;
 }
 
 /// What is started lives on, and nobody else's pipe or file may live on with it. Node.js itself
@@ -154,11 +111,8 @@ void open_input(const std::string& name) {
 
 std::vector<std::string> fetch_local(bool is_offline) {
   const fs::path cache = default_cache();
-  std::vector<std::string> folders{local_program(cache).string(),
-                                   fetch_local_packages(cache, is_offline).string(),
-                                   fetch_dynamodb_local(cache, is_offline).string()};
-  verify_local(cache);
-  return folders;
+  return {folder_of(local_program(cache)), folder_of(local_kinesis(cache, is_offline)),
+          folder_of(local_dynamodb(cache, is_offline))};
 }
 
 std::vector<std::string> node_command(const local_call& call) {
@@ -170,14 +124,15 @@ std::vector<std::string> node_command(const local_call& call) {
     cannot_set_up("nothing runs in " + directory.string() + "; kclxx local start starts it");
   }
   const std::string node = find_node();
-  std::vector<std::string> command{node, (local_program(cache) / "local.js").string(), call.command,
-                                   "directory=" + directory.string()};
+  std::vector<std::string> command{node, (folder_of(local_program(cache)) / "local.js").string(),
+                                   call.command, "directory=" + directory.string()};
   for (const auto& [name, value] : call.options) command.push_back(name + "=" + value);
   if (call.needs == local_call::need::everything) {
     command.push_back("java=" + find_java());
-    command.push_back("dynamodb-jars=" + fetch_dynamodb_local(cache, call.is_offline).string());
-    ::setenv("KCLXX_LOCAL_PACKAGES", fetch_local_packages(cache, call.is_offline).c_str(), 1);
-    verify_local(cache);
+    const files dynamodb = local_dynamodb(cache, call.is_offline);
+    command.push_back("dynamodb-jars=" + folder_of(dynamodb).string());
+    command.push_back("dynamodb-class-path=" + class_path(dynamodb));
+    ::setenv("KCLXX_LOCAL_PACKAGES", folder_of(local_kinesis(cache, call.is_offline)).c_str(), 1);
   }
   ::unsetenv("NODE_PATH");
   return command;
@@ -191,7 +146,11 @@ void run_local(const local_call& call) {
   if (error) cannot_set_up(directory.string() + " cannot be made: " + error.message());
   if (call.needs == local_call::need::everything) close_inherited();
   io::descriptor lock;
-  if (call.changes_state && fs::is_directory(directory, error)) lock = lock_directory(directory);
+  // Held as long as this process lives, also when it has become Node.js.
+  if (call.changes_state &&
+      (call.needs == local_call::need::everything || fs::exists(directory / "state.json", error))) {
+    lock = lock_folder(directory);
+  }
   // What main() has in place of a closed one; Node.js would take /dev/null.
   for (const int standard : {STDIN_FILENO, STDOUT_FILENO}) ::fcntl(standard, F_SETFD, 0);
   exec(std::move(command));

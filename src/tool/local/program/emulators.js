@@ -20,8 +20,8 @@ function cleanEnvironment() {
   return { ...Object.fromEntries(entries), AWS_REGION: region };
 }
 
-function programs(ports, { java, 'dynamodb-jars': jars }) {
-  const kinesis = path.join(process.env.KCLXX_LOCAL_PACKAGES, 'kinesis-local');
+function programs(ports, { java, 'dynamodb-jars': jars, 'dynamodb-class-path': classPath }) {
+  const kinesis = process.env.KCLXX_LOCAL_PACKAGES;
   return {
     kinesis: {
       port: ports[0],
@@ -37,7 +37,7 @@ function programs(ports, { java, 'dynamodb-jars': jars }) {
       port: ports[1],
       command: [
         java, '-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', // starts fast; there is little to do
-        `-Djava.library.path=${jars}`, '-cp', `${jars}/*`, 'org.eclipse.jetty.xml.XmlConfiguration',
+        `-Djava.library.path=${jars}`, '-cp', classPath, 'org.eclipse.jetty.xml.XmlConfiguration',
         `port=${ports[1]}`, path.join(__dirname, 'dynamodb.xml'),
       ],
       environment: { DDB_LOCAL_TELEMETRY: 0 },

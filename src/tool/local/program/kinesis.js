@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts kinesis-local, main.js of the package in the folder that is given, with four changes for which it has no
-// option: it listens on 127.0.0.1 alone, it lists the shards at the trim horizon as Kinesis does, a subscription to a shard
-// ends with the shard, and a stream can begin with more than 1,000 shards.
+// Starts kinesis-local, main.js of the package in the folder that is given, with five changes for which it has no
+// option: it listens on 127.0.0.1 alone, it serves no web page, it lists the shards at the trim horizon as Kinesis does, a
+// subscription to a shard ends with the shard, and a stream can begin with more than 1,000 shards.
 'use strict';
 const fs = require('node:fs');
 const Module = require('node:module');
@@ -14,6 +14,22 @@ net.Server.prototype.listen = function listenHere(port, ...rest) {
   if (typeof port !== 'number') throw new Error(`listen is called in an unexpected way: ${typeof port}`);
   return listen.call(this, port, '127.0.0.1', ...rest.filter((one) => typeof one === 'function'));
 };
+
+// A page in a browser of this machine sends an Origin, or, after DNS rebinding, the Host that it came from: such a request
+// finds nothing here (404), without a header that lets the page read the answer.
+const routes = 'new $c_Lkinesis_mock_KinesisMockRoutes$$anon$1(this), ';
+const guardedRoutes = `((all) => {
+    const apply = all.aM;
+    const isForeign = ({ eR: name, j0: value }) => /^origin$/i.test(name.dd) ||
+      (/^host$/i.test(name.dd) && !/^(localhost|127\\.0\\.0\\.1)(:\\d*)?$/i.test(value));
+    all.aM = function guarded(request, otherwise) {
+      for (let rest = request.gj; !rest.c(); rest = rest.v()) {
+        if (isForeign(rest.u())) return otherwise.d(request);
+      }
+      return apply.call(this, request, otherwise);
+    };
+    return all;
+  })(new $c_Lkinesis_mock_KinesisMockRoutes$$anon$1(this)), `;
 
 // Of ListShards with AT_TRIM_HORIZON: kinesis-local lists all shards, Kinesis those that were open then, in which the
 // KCL of a new application begins. In the life of a local stream they are those without a parent.
@@ -53,7 +69,7 @@ const thousand = '(((shardCount - 1) | 0) >>> 0) > 999)';
 const noMost = 'shardCount < 1)';
 
 const changes = [
-  [allShards, shardsThen], [noChildren, children], [unending, ending], [eventText, lastEventText], [thousand, noMost],
+  [routes, guardedRoutes], [allShards, shardsThen], [noChildren, children], [unending, ending], [eventText, lastEventText], [thousand, noMost],
 ];
 
 function changed(text) {

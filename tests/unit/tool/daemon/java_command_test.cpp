@@ -20,7 +20,7 @@ launch_settings settings(kcl_version which) {
   launch_settings made;
   made.which = which;
   made.java = "/opt/java";
-  made.jars = "/jars";
+  made.class_path = "/jars/a.jar";
   made.properties_file = "/p";
   made.logging_file = "/l";
   return made;
@@ -31,27 +31,29 @@ launch_settings settings(kcl_version which) {
 TEST_CASE("the daemons of 2.x and 3.x are started alike", "[launch]") {
   for (const auto which : {kcl_version::kcl2, kcl_version::kcl3}) {
     CHECK(compose(settings(which), complete).command ==
-          words{"/opt/java", "-Dfile.encoding=UTF-8", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-                "-XX:MetaspaceSize=96m", "-cp", "/jars/*",
-                "software.amazon.kinesis.multilang.MultiLangDaemon", "-p", "/p", "-l", "/l"});
+          words{"/opt/java", "-Dfile.encoding=UTF-8", "-XX:+UseSerialGC", "-XX:MaxRAMPercentage=50",
+                "-XX:MaxNewSize=64m", "-XX:TieredStopAtLevel=1", "-XX:MetaspaceSize=96m", "-cp",
+                "/jars/a.jar", "software.amazon.kinesis.multilang.MultiLangDaemon", "-p", "/p",
+                "-l", "/l"});
   }
 }
 
 TEST_CASE("the daemon of 1.x has its own class, options and logging", "[launch]") {
   CHECK(compose(settings(kcl_version::kcl1), complete).command ==
-        words{"/opt/java", "-Dfile.encoding=UTF-8", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-              "-XX:MetaspaceSize=96m", "-Djava.util.logging.config.file=/l", "-cp", "/jars/*",
+        words{"/opt/java", "-Dfile.encoding=UTF-8", "-XX:+UseSerialGC", "-XX:MaxRAMPercentage=50",
+              "-XX:MaxNewSize=64m", "-XX:TieredStopAtLevel=1", "-XX:MetaspaceSize=96m",
+              "-Djava.util.logging.config.file=/l", "-cp", "/jars/a.jar",
               "com.amazonaws.services.kinesis.multilang.MultiLangDaemon", "/p"});
 }
 
 TEST_CASE("the user's Java options come after ours, and ours give way", "[launch]") {
   launch_settings launch = settings(kcl_version::kcl3);
   launch.java_options = {"-XX:+UseG1GC", "-cp", "/mine/*"};
-  launch.java_variables = {"-Xint"};
+  launch.java_variables = {"-XX:MaxNewSize=9m", "-XX:TieredStopAtLevel=4"};
   const auto command = compose(launch, complete).command;
-  CHECK(words(command.begin() + 1, command.begin() + 8) ==
-        words{"-Dfile.encoding=UTF-8", "-XX:MetaspaceSize=96m", "-cp", "/jars/*", "-XX:+UseG1GC",
-              "-cp", "/mine/*"});
+  CHECK(words(command.begin() + 1, command.begin() + 9) ==
+        words{"-Dfile.encoding=UTF-8", "-XX:MaxRAMPercentage=50", "-XX:MetaspaceSize=96m", "-cp",
+              "/jars/a.jar", "-XX:+UseG1GC", "-cp", "/mine/*"});
 }
 
 namespace {
@@ -130,7 +132,7 @@ TEST_CASE("a shell word means just its text", "[launch]") {
 TEST_CASE("the printed command carries its files", "[launch]") {
   const launch made{{"java", "-cp", "/a b/*"}, {{"KCLXX_WORKER_ID", "me"}}};
   CHECK(shell_command(made, {{3, "a=1\n"}, {4, "<x/>\n"}}) ==
-        "exec env KCLXX_WORKER_ID=me java -cp '/a b/*' 3<<'END_OF_3' 4<<'END_OF_4'\n"
+        "export KCLXX_WORKER_ID=me\nexec java -cp '/a b/*' 3<<'END_OF_3' 4<<'END_OF_4'\n"
         "a=1\nEND_OF_3\n<x/>\nEND_OF_4\n");
 }
 
