@@ -55,7 +55,7 @@ class checkpoint_target {
 /// already persisted succeeds at once. checkpoint and checkpoint_until fail with
 /// errc::not_allowed_here in a timer.
 /// Errors: those named below, and as shard_context.
-/// Thread safety: any thread may call all functions; in the test kit only the test's thread may.
+/// Thread safety: any thread may call all functions; in the test kit only its threads may.
 class KCLXX_EXPORT checkpointer {
  public:
   using clock = detail::shard_service::clock;
@@ -88,8 +88,7 @@ class KCLXX_EXPORT checkpointer {
   /// Handlers run one at a time on a thread of the session, perhaps while a callback runs: lock
   /// what both use. When the session is over, async_checkpoint itself calls the handler, with
   /// errc::daemon_gone. So call async_checkpoint without a lock that the handler takes. A handler
-  /// should be short, and must not wait for a checkpoint. In the test kit handlers run on the
-  /// test's thread, between callbacks and while a callback waits.
+  /// should be short, and must not wait for a checkpoint.
   ///
   /// An exception from a handler is treated like one from a callback.
   /// Errors: a target that cannot be checkpointed is reported to the handler. Without a handler it

@@ -24,7 +24,7 @@ namespace kclxx {
 /// `serve` events are delivered within 0.1 s, on a thread of the session, without a lock held.
 /// While an observer blocks, up to 65,536 events wait. Further events are dropped, and
 /// on_events_dropped receives their number. At the end of the session the waiting events are
-/// delivered, for at most 0.2 s. The test kit calls observers on the test's thread, in virtual
+/// delivered, for at most 0.2 s. The test kit calls observers on a thread of its own, in virtual
 /// time.
 ///
 /// Errors: the first exception of an observer in a session is logged; later ones are ignored.

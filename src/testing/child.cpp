@@ -30,6 +30,26 @@ void keep_undestroyed(Kept value) {
 
 }  // namespace
 
+class child::pool final : public detail::thread_pool {
+ public:
+  pool(std::weak_ptr<child> owner, std::shared_ptr<usage> usage, std::shared_ptr<group> group)
+      : owner_(std::move(owner)), usage_(std::move(usage)), group_(std::move(group)) {}
+  ~pool() override {
+    if (const auto owner = owner_.lock()) owner->join(group_);
+  }
+
+  void post(std::function<void()> function) override {
+    if (virtual_threads::is_stop_thread()) return;
+    if (!usage_->is_owner("a completion, or thread_pool::post(),")) return;
+    if (const auto owner = owner_.lock()) owner->threads_->post(*group_, std::move(function));
+  }
+
+ private:
+  std::weak_ptr<child> owner_;
+  std::shared_ptr<usage> usage_;
+  std::shared_ptr<group> group_;
+};
+
 child::child(configuration settings, std::shared_ptr<virtual_clock> time,
              std::shared_ptr<usage> usage, std::shared_ptr<idle_time> idle, surroundings around)
     : clock_(std::move(time)),
@@ -84,7 +104,7 @@ void child::write_log(log_level level, std::string text,
   const log_entry entry{level, shard_id_, std::move(text), position};
   around_.log(entry);
   if (!log_function_ || level < log_level_) return;
-  threads_->post([this, entry] {
+  threads_->post(*log_lines_, [this, entry] {
     try {
       log_function_(entry);
     } catch (const detail::process_ended&) {
@@ -95,7 +115,7 @@ void child::write_log(log_level level, std::string text,
 }
 
 void child::run_handler(std::shared_ptr<checkpoint_handler> handler, std::error_code result) {
-  threads_->post([this, handler = std::move(handler), result] {
+  threads_->post(*handlers_, [this, handler = std::move(handler), result] {
     try {
       (*handler)(result);
     } catch (const detail::process_ended&) {
@@ -127,7 +147,8 @@ void child::set_names() {
 void child::observe(observer::shard_event event) noexcept {
   if (observers_.empty() || is_gone_) return;
   const observer::event_source source{names_, clock_->now(), clock_->date()};
-  threads_->post([this, source, event = std::move(event)] { call_observers(source, event); });
+  threads_->post(*events_,
+                 [this, source, event = std::move(event)] { call_observers(source, event); });
 }
 
 void child::call_observers(const observer::event_source& source,
@@ -152,8 +173,9 @@ bool child::is_observed() const noexcept {
 }
 
 void child::request_stop() {
-  if (has_open_callback_or_timer()) return threads_->request_stop(stop_);
-  threads_->post([this] { stop_.request_stop(); });
+  if (stop_.stop_requested()) return;
+  if (is_running_user_code() || threads_->are_waiting()) return threads_->request_stop(stop_);
+  stop_.request_stop();
 }
 
 void child::settle() {
@@ -187,24 +209,22 @@ bool child::run_user_code() {
   if (is_gone_) return false;
   idle_->step();
   timers_.take_dropped().clear();  // between the events of the driver
-  if (run_tasks()) return true;
-  if (const auto timer = timers_.take_due(clock_->now())) {
+  using share = virtual_threads::share;
+  if (threads_->run(share::untimed)) return true;
+  const auto timer = is_timers_turn_ ? timers_.take_due(clock_->now()) : nullptr;
+  is_timers_turn_ = !timer;
+  if (timer) {
     run_timer(timer);
+  } else if (threads_->run(share::all)) {
+    return true;
+  } else if (timers_.next_due() && *timers_.next_due() <= clock_->now()) {
+    return true;  // its turn comes
   } else if (call_) {
     run_callback();
   } else {
     return false;
   }
   return true;
-}
-
-bool child::run_tasks() {
-  const place outer =
-      std::exchange(place_, has_open_callback_or_timer() ? place::nested_task : place::task);
-  const bool has_run = threads_->run(*idle_);
-  place_ = outer;
-  if (idle_->is_spinning() && is_running_user_code()) end_without_progress();
-  return has_run;
 }
 
 void child::run_callback() {
@@ -242,9 +262,8 @@ void child::end_user_code() {
 }
 
 void child::leave_callback_of_the_dead() const {
-  if (has_open_callback_or_timer() && status() == exit_status::callback_stuck)
-    throw detail::process_ended();
-  if (is_running_user_code() && is_gone_) throw detail::process_ended();
+  if (!is_running_user_code()) return;
+  if (is_gone_ || status() == exit_status::callback_stuck) throw detail::process_ended();
 }
 
 void child::kill() {
@@ -257,13 +276,50 @@ void child::kill() {
 }
 
 void child::finish() {
-  stop_.request_stop();       // for threads that the processor's destructor waits for
-  if (status()) run_tasks();  // handlers may use the processor
+  request_stop();  // for threads that the processor's destructor waits for
+  if (status()) threads_->run(virtual_threads::share::all);  // handlers may use the processor
+  teardown_end_ = clock_->now() + driver_.options().grace_time;
   driver_.processor().destroy();
   is_gone_ = true;
   threads_->end();
   timers_.end();
   timers_.take_dropped().clear();
+}
+
+std::unique_ptr<detail::thread_pool> child::make_thread_pool(std::size_t threads) {
+  return std::make_unique<pool>(weak_from_this(), usage_, threads_->add_group(threads));
+}
+
+void child::join(const std::shared_ptr<group>& left) noexcept {
+  threads_->close(left);
+  wait_at_end([&] { return left->is_idle(); });
+  threads_->end(*left);
+}
+
+bool child::wait_at_end(const std::function<bool()>& is_over) {
+  try {
+    if (threads_->is_caller()) {
+      wait_until(time_point::max(), is_over);
+    } else {
+      pass_time(teardown_end_.value_or(time_point::max()), is_over);
+    }
+  } catch (const detail::process_ended&) {  // NOLINT(bugprone-empty-catch): no destructor throws it
+  }
+  if (is_over()) return true;
+  if (teardown_end_ && !is_gone_) leave_stuck();
+  return false;
+}
+
+/// As the runtime does when the destructor exceeds the grace time. What still waits is ended.
+void child::leave_stuck() {
+  write_log(log_level::error,
+            "the processor's destructor, or other user code at the end of the session, did not "
+            "return within the grace time",
+            std::nullopt);
+  threads_->run(virtual_threads::share::untimed);
+  around_.left(exit_status::callback_stuck);
+  is_gone_ = true;
+  threads_->end();
 }
 
 std::optional<child::time_point> child::next_library_timer() const {
@@ -277,7 +333,7 @@ std::optional<child::time_point> child::next_library_timer() const {
 
 std::optional<child::time_point> child::next_timer() const {
   const auto of_library = next_library_timer();
-  if (has_open_callback_or_timer()) return of_library;
+  if (place_ != place::outside) return of_library;
   const auto of_user = timers_.next_due();
   if (!of_library || !of_user) return of_library ? of_library : of_user;
   return std::min(of_library, of_user);
@@ -296,20 +352,46 @@ void child::fire_timers() {
   }
 }
 
-bool child::wait_until(time_point deadline, const std::function<bool()>& is_over) {
+child::waited child::wait_until(time_point deadline, const std::function<bool()>& is_over) {
   require_progress();
+  auto how = waited::to_end;
+  if (threads_->is_caller()) {
+    const auto ends = [&] {
+      return is_gone_ || status() == exit_status::callback_stuck || is_over();
+    };
+    if (!ends() && clock_->now() < deadline) threads_->wait(deadline, ends);
+  } else {
+    how = pass_time(deadline, [&] {
+      if (idle_->is_spinning() && is_running_user_code()) end_without_progress();
+      leave_callback_of_the_dead();
+      return is_over();
+    });
+  }
+  leave_callback_of_the_dead();
+  return how;
+}
+
+child::waited child::pass_time(time_point deadline, const std::function<bool()>& is_over) {
   while (!is_gone_ && !is_over() && clock_->now() < deadline) {
+    if (threads_->run(virtual_threads::share::all)) continue;
     const auto timer = next_library_timer();
-    if (!timer && deadline == time_point::max()) return false;
+    if (!timer && deadline == time_point::max()) return waited::in_vain;
     const time_point until = std::min(timer.value_or(deadline), deadline);
     idle_->pass(until - clock_->now());
     clock_->move_to(until);
     fire_timers();
     settle();
-    if (!is_gone_) run_tasks();
-    leave_callback_of_the_dead();
   }
-  return true;
+  return waited::to_end;
+}
+
+void child::pass(time_point until) {
+  leave_callback_of_the_dead();
+  idle_->end();
+  wait_until(until, [&] {
+    idle_->end();
+    return false;
+  });
 }
 
 void child::require_progress() {
@@ -351,18 +433,19 @@ bool child::may_report(const char* function) {
 std::error_code child::checkpoint(const std::optional<sequence_position>& position,
                                   const std::optional<time_point>& deadline) {
   if (!may_request("checkpoint()")) return errc::daemon_gone;
-  if (place_ == place::timer) return status() ? errc::daemon_gone : errc::not_allowed_here;
+  if (place_ == place::timer && !threads_->is_caller())
+    return status() ? errc::daemon_gone : errc::not_allowed_here;
   const session::waiter_id id = driver_.next_waiter();
   waiting_.emplace(id, std::nullopt);
-  driver_.on_checkpoint(id, position, place_ == place::callback);
+  driver_.on_checkpoint(id, position, is_in_callback());
   settle();
-  const bool can_end =
+  const waited how =
       wait_until(deadline.value_or(time_point::max()), [&] { return waiting_.at(id).has_value(); });
   const auto result = waiting_.extract(id).mapped();
   if (result) return *result;
   driver_.on_deadline(id);
   settle();
-  if (can_end) return errc::timed_out;
+  if (how == waited::to_end) return errc::timed_out;
   refuse("checkpoint(" + (position ? to_string(*position) : std::string()) +
          ") waits for the daemon, which reads only while a callback is open, and none is: on this "
          "one thread it would never return. Use async_checkpoint(), or checkpoint_until()");
@@ -376,13 +459,13 @@ void child::async_checkpoint(const std::optional<sequence_position>& position,
     furthest_requested_ = position;
     idle_->end();
   }
-  driver_.on_async_checkpoint(position, std::move(handler), place_ == place::callback);
+  driver_.on_async_checkpoint(position, std::move(handler), is_in_callback());
   settle();
 }
 
 bool child::sleep_until(time_point deadline) {
   if (!may_request("sleep_until()")) return false;
-  if (!wait_until(deadline, [this] { return stop_.stop_requested(); })) {
+  if (wait_until(deadline, [this] { return stop_.stop_requested(); }) == waited::in_vain) {
     refuse(
         "sleep_until() waits for a stop, and nothing can bring it: on this one thread it would "
         "never return");
@@ -393,8 +476,8 @@ bool child::sleep_until(time_point deadline) {
 void child::wait_until_notified(time_point deadline) {
   usage_->require_owner("wait_until_notified()");
   leave_callback_of_the_dead();
-  run_tasks();
-  if (!wait_until(deadline, [this] { return is_notified_ || stop_requested(); })) {
+  if (wait_until(deadline, [this] { return is_notified_ || stop_requested(); }) ==
+      waited::in_vain) {
     refuse(
         "a callback waits for a notification, and nothing can bring it: on this one thread it "
         "would never return");

@@ -31,7 +31,7 @@
 
 namespace kclxx::testing {
 
-/// One child process: a session_driver on one thread and in virtual time.
+/// One child process: a session_driver in virtual time. The test's thread runs its callbacks.
 ///
 /// Lifetime: checkpointers share it, and call nobody once it is killed.
 class child final : public detail::shard_service,
@@ -66,15 +66,13 @@ class child final : public detail::shard_service,
   /// Reads what the daemon wrote, until nothing is left; the daemon answers in no time.
   void settle();
   [[nodiscard]] bool runs_executors() const noexcept { return threads_->runs_executors(); }
-  /// Runs what has threads of its own in production; also while a callback or a timer waits.
-  bool run_tasks();
   /// Runs tasks, else a timer that is due, else the next callback. False when there is none.
   bool run_user_code();
-  /// A callback or a timer has begun and not ended.
-  [[nodiscard]] bool has_open_callback_or_timer() const noexcept {
-    return place_ == place::callback || place_ == place::timer || place_ == place::nested_task;
+  [[nodiscard]] bool is_running_user_code() const noexcept {
+    return place_ != place::outside || threads_->is_running();
   }
-  [[nodiscard]] bool is_running_user_code() const noexcept { return place_ != place::outside; }
+  /// In user code: it takes until then.
+  void pass(time_point until);
 
   /// When time alone makes something happen here.
   [[nodiscard]] std::optional<time_point> next_timer() const;
@@ -82,7 +80,7 @@ class child final : public detail::shard_service,
   void fire_timers();
   /// True when only a request of the processor can continue the dialogue.
   [[nodiscard]] bool awaits_completion() const noexcept {
-    return driver_.awaits_completion() && !timers_.next_due();
+    return driver_.awaits_completion() && !timers_.next_due() && !threads_->next_timer();
   }
   /// Ends user code whose process was killed, or has left with callback_stuck: in production it
   /// ends with the process. Errors: process_ended.
@@ -119,25 +117,25 @@ class child final : public detail::shard_service,
   [[nodiscard]] bool is_observed() const noexcept override;
   void wait_until_notified(time_point deadline) override;
   void notify() override;
-  [[nodiscard]] std::unique_ptr<detail::thread_pool> make_thread_pool(std::size_t) override {
-    return threads_->make_pool();
-  }
+  [[nodiscard]] std::unique_ptr<detail::thread_pool> make_thread_pool(std::size_t threads) override;
   [[nodiscard]] bool is_virtual() const noexcept override { return true; }
   void adopt_executor(detail::virtual_executor& executor) override {
-    threads_->adopt_executor(executor);
+    executors_.emplace(&executor, threads_->add_group(1, &executor));
   }
   void release_executor(detail::virtual_executor& executor) noexcept override {
-    threads_->release_executor(executor);
+    join(executors_.extract(&executor).mapped());
   }
+  bool wait_at_end(const std::function<bool()>& is_over) override;
   void fail(std::exception_ptr thrown) override;
   void request_worker_stop() override;
   void log(log_level level, const std::string& text,
            const std::optional<sequence_position>& position) override;
 
  private:
-  /// What the test's thread runs. A task has a thread of its own in production. A nested task runs
-  /// while a callback or a timer waits.
-  enum class place { outside, callback, timer, task, nested_task };
+  class pool;
+  /// What the thread of the callbacks runs, which is the test's.
+  enum class place { outside, callback, timer };
+  using group = virtual_threads::group;
 
   std::error_code write(std::string_view lines) override;
   void arm(session::timer timer, std::chrono::milliseconds delay) override;
@@ -151,6 +149,9 @@ class child final : public detail::shard_service,
   void run_handler(std::shared_ptr<checkpoint_handler> handler, std::error_code result) override;
 
   [[nodiscard]] std::optional<time_point> next_library_timer() const;
+  [[nodiscard]] bool is_in_callback() const noexcept {
+    return place_ == place::callback && !threads_->is_caller();
+  }
   void read(const std::string& line);
   void run_callback();
   void run_timer(const driver::shard_timers::function& timer);
@@ -159,8 +160,14 @@ class child final : public detail::shard_service,
   void set_names();
   void call_observers(const observer::event_source& source, const observer::shard_event& event);
   void end_user_code();
-  /// Time passes for user code, at most to the deadline. False when nothing can end the wait.
-  bool wait_until(time_point deadline, const std::function<bool()>& is_over);
+  enum class waited { to_end, in_vain };  // nothing can end it
+  /// Time passes for user code, at most to the deadline.
+  waited wait_until(time_point deadline, const std::function<bool()>& is_over);
+  /// The wait of the thread of the callbacks.
+  waited pass_time(time_point deadline, const std::function<bool()>& is_over);
+  /// Drops the functions of the group, and waits for those that run.
+  void join(const std::shared_ptr<group>& left) noexcept;
+  void leave_stuck();
   /// False on any thread but the test's, where a call of a shard_service function has no effect.
   /// The kit's function reports it at its end (usage), unless a stop callback made it. `function`,
   /// a literal, begins the message.
@@ -178,7 +185,13 @@ class child final : public detail::shard_service,
   std::shared_ptr<virtual_clock> clock_;
   std::shared_ptr<usage> usage_;
   std::shared_ptr<idle_time> idle_;
-  std::shared_ptr<virtual_threads> threads_ = std::make_shared<virtual_threads>(usage_);
+  std::unique_ptr<virtual_threads> threads_ =
+      std::make_unique<virtual_threads>(usage_, clock_, idle_);
+  // Each has one thread in production.
+  std::shared_ptr<group> handlers_ = threads_->add_group(1);
+  std::shared_ptr<group> log_lines_ = threads_->add_group(1);
+  std::shared_ptr<group> events_ = threads_->add_group(1);
+  std::unordered_map<detail::virtual_executor*, std::shared_ptr<group>> executors_;
   surroundings around_;
   std::size_t max_line_length_;
   std::function<void(const log_entry&)> log_function_;
@@ -200,6 +213,8 @@ class child final : public detail::shard_service,
   std::stop_source stop_;
   std::exception_ptr thrown_;
   place place_ = place::outside;
+  bool is_timers_turn_ = true;
+  std::optional<time_point> teardown_end_;  // while the processor is destroyed: of the grace time
   bool is_notified_ = false;
   bool has_input_ended_ = false;
   bool is_gone_ = false;

@@ -21,10 +21,13 @@ class usage {
   /// For calls whose caller may be unable to pass an exception on: only the end of the kit's
   /// function reports it. The call must then change nothing. Thread safety: any thread.
   [[nodiscard]] bool is_owner(const char* function) noexcept {
-    if (std::this_thread::get_id() == owner_) return true;
+    if (acting() == owner_) return true;
     called_elsewhere_ = function;
     return false;
   }
+
+  /// On a thread of the kit: what it does is done for the test's thread.
+  void adopt_thread() noexcept { acting() = owner_; }
 
   void remember(std::string reason) { refused_ = std::move(reason); }
   /// Inside a callback.
@@ -44,11 +47,16 @@ class usage {
  private:
   static std::string elsewhere() {
     return " was called on another thread than the one that made the kclxx::testing::daemon: the "
-           "test kit runs everything on that one (docs/testing.md describes how to test a "
-           "processor with worker threads)";
+           "test kit runs one thing at a time, on that thread and on its own (docs/testing.md "
+           "describes how to test a processor with worker threads)";
+  }
+  /// The thread for which the present one acts.
+  static std::thread::id& acting() noexcept {
+    static thread_local std::thread::id thread = std::this_thread::get_id();
+    return thread;
   }
 
-  std::thread::id owner_ = std::this_thread::get_id();
+  std::thread::id owner_ = acting();
   std::optional<std::string> refused_;
   std::atomic<const char*> called_elsewhere_ = nullptr;
 };

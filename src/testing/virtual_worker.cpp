@@ -120,7 +120,7 @@ void daemon::virtual_worker::hold_lease() {
 
 void daemon::virtual_worker::run_function(const char* name, const std::function<void()>& body) {
   usage_->require_owner(name);
-  if (child_->has_open_callback_or_timer()) {
+  if (child_->is_running_user_code()) {
     usage_->refuse_in_callback(std::string(name) +
                                ": a callback runs, and the daemon waits until it has returned");
   }
@@ -278,7 +278,7 @@ void daemon::virtual_worker::end_input() {
     take(std::move(out));
     child_->settle();
   };
-  if (child_->has_open_callback_or_timer()) {
+  if (child_->is_running_user_code()) {
     close();
   } else {
     run_function("end_input", close);
@@ -289,27 +289,17 @@ void daemon::virtual_worker::advance(milliseconds time) {
   usage_->require_owner("advance");
   if (time < milliseconds(0)) throw std::invalid_argument("advance: time does not go backwards");
   const auto until = clock_->now() + detail::clamped(time);
-  const auto pass = [&] {
+  if (child_->is_running_user_code()) return child_->pass(until);
+  run_function("advance", [&] {
     while (const auto timer = child_->next_timer()) {
       if (*timer > until) break;
       clock_->move_to(*timer);
       idle_->end();
       child_->fire_timers();
-      if (child_->has_open_callback_or_timer()) {
-        child_->settle();
-        if (!child_->is_gone()) child_->run_tasks();
-      } else {
-        run_until_quiet();
-      }
+      run_until_quiet();
     }
     clock_->move_to(until);
-  };
-  if (child_->has_open_callback_or_timer()) {
-    pass();
-    child_->leave_callback_of_the_dead();
-  } else {
-    run_function("advance", pass);
-  }
+  });
 }
 
 void daemon::virtual_worker::crash() {
@@ -423,6 +413,7 @@ void daemon::virtual_worker::on_wait_without_end() {
 
 void daemon::virtual_worker::on_left(kclxx::exit_status status) {
   seen_.note("child", "left with exit status " + std::to_string(static_cast<int>(status)));
+  if (child_->status() != status) return;  // while its processor was destroyed
   daemon_model::daemon_events out;
   consumer_->on_end_of_output(out);
   take(std::move(out));

@@ -21,7 +21,7 @@
 namespace kclxx::asio::detail {
 
 /// The io_context of one shard, and the thread that runs it. One thread, so that the coroutines of
-/// a shard need no lock. In the test kit the test's thread runs it, in virtual time.
+/// a shard need no lock. In the test kit a thread of the kit runs it, in virtual time.
 ///
 /// Errors: an exception that leaves a function on the io_context, such as a completion handler of
 /// the program's, goes to shard_context::fail; the thread continues.
@@ -60,15 +60,9 @@ class context_thread final : private kclxx::detail::virtual_executor {
   /// Lifetime: an executor must not be used after this object's end.
   [[nodiscard]] boost::asio::any_io_executor executor() { return context_.get_executor(); }
   [[nodiscard]] bool is_virtual() const noexcept { return time_ != nullptr; }
-  /// In virtual time: runs what is left, timers at once, until it is done. What waits for something
-  /// real would never be.
-  void run_until(const std::function<bool()>& is_done) {
-    while (!is_done()) {
-      if (run_one()) continue;
-      const auto next = time_->next();
-      if (!next) return;
-      time_->end_waits(*next);
-    }
+  /// In virtual time: false when it is not done within the grace time.
+  bool run_until(const std::function<bool()>& is_done) {
+    return kclxx::detail::service_access::of(shard_)->wait_at_end(is_done);
   }
 
  private:

@@ -63,7 +63,7 @@ class processor final : public record_processor {
     cancel_.reset();
     running_->cancel();
     if (own_ && own_->is_virtual()) {
-      own_->run_until([this] { return running_->is_empty(); });
+      if (!own_->run_until([this] { return running_->is_empty(); })) keep_what_coroutines_use();
       return;
     }
     while (!running_->wait(stop_period)) {

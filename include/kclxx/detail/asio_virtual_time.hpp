@@ -14,7 +14,7 @@
 namespace kclxx::asio::detail {
 
 /// The timers of an execution context that the test kit runs: they end by the shard's clock.
-/// Thread safety: none; the test's thread runs the context.
+/// Thread safety: none; the kit runs one thread at a time.
 class virtual_time final : public boost::asio::execution_context::service {
  public:
   using time_point = std::chrono::steady_clock::time_point;

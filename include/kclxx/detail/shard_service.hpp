@@ -113,8 +113,8 @@ class KCLXX_EXPORT shard_service {
   /// Ends that wait, or the next one.
   virtual void notify() = 0;
 
-  /// Starts threads. In the test kit, which has one thread, the functions run on it: while a
-  /// callback waits, and between callbacks.
+  /// Starts threads. In the test kit one of them runs at a time, while a callback waits and between
+  /// callbacks.
   /// Errors: std::system_error when a thread cannot be started; those already started are ended
   /// first.
   [[nodiscard]] virtual std::unique_ptr<thread_pool> make_thread_pool(std::size_t threads) = 0;
@@ -124,6 +124,9 @@ class KCLXX_EXPORT shard_service {
   [[nodiscard]] virtual bool is_virtual() const noexcept { return false; }
   virtual void adopt_executor(virtual_executor&) {}
   virtual void release_executor(virtual_executor&) noexcept {}
+  /// In virtual time, for what the processor's destructor waits for: false when it does not come
+  /// within the grace time.
+  virtual bool wait_at_end(const std::function<bool()>&) { return true; }
 
   /// See shard_context::fail, which has checked the argument.
   virtual void fail(std::exception_ptr thrown) = 0;

@@ -56,6 +56,9 @@ class KCLXX_EXPORT shard_service_wrapper : public shard_service {
   [[nodiscard]] bool is_virtual() const noexcept override { return inner_->is_virtual(); }
   void adopt_executor(virtual_executor& one) override { inner_->adopt_executor(one); }
   void release_executor(virtual_executor& one) noexcept override { inner_->release_executor(one); }
+  bool wait_at_end(const std::function<bool()>& is_over) override {
+    return inner_->wait_at_end(is_over);
+  }
   void fail(std::exception_ptr thrown) override { inner_->fail(std::move(thrown)); }
   void request_worker_stop() override { inner_->request_worker_stop(); }
   void log(log_level level, const std::string& text,

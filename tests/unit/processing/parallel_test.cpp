@@ -423,7 +423,7 @@ TEST_CASE("a checkpoint of the watermark costs at most one line for each interva
       parallel([](const record&, const shard_context& shard) { shard.sleep_for(10ms); }),
       {.checkpoint_interval = 5s});
   daemon.initialize();
-  for (int i = 0; i < 100; ++i) daemon.deliver({"1", "2", "3", "4", "5"});
+  for (int i = 0; i < 100; ++i) daemon.deliver({"1", "2", "3", "4", "5"}).advance(51ms);
   // 500 records of 10 ms, one key.
   CHECK(daemon.attempts().size() == 1);
 }

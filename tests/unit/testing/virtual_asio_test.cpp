@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // asio::parallel in the test kit: coroutines and their timers in virtual time.
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -197,6 +198,54 @@ TEST_CASE("a lost lease cancels the coroutines, in no time", "[testing][asio]") 
   CHECK(cancelled == 1);
   CHECK(played.now() == begin);
   CHECK(played.exit_status() == kclxx::exit_status::ok);
+}
+
+/// A coroutine that cannot be cancelled any more after the first time, and then says goodbye.
+auto saying_goodbye(int& steps, std::chrono::steady_clock::duration time) {
+  return [&steps, time](const record&, const shard_context& shard) -> asio::awaitable<void> {
+    try {
+      co_await sleep_for(1h);
+    } catch (const boost::system::system_error&) {
+    }
+    co_await asio::this_coro::reset_cancellation_state(asio::disable_cancellation());
+    for (const auto begin = shard.now(); shard.now() - begin < time; ++steps) {
+      co_await sleep_for(100ms);
+    }
+  };
+}
+
+TEST_CASE("a cancelled coroutine has time until the grace time is over", "[testing][asio]") {
+  const auto [time, steps_expected, status] =
+      GENERATE(table<std::chrono::milliseconds, int, std::string>(
+          {{2s, 20, "left with exit status 0\n"}, {100h, 49, "left with exit status 13\n"}}));
+  int steps = 0;
+  kclxx::run_options options;
+  options.grace_time = 5s;
+  daemon played(kclxx::asio::parallel(saying_goodbye(steps, time)), options);
+  played.initialize().deliver({"a"}).lose_lease();
+  const auto begin = played.now();
+  played.resume();
+  INFO(played);
+  CHECK(steps == steps_expected);
+  CHECK(played.now() - begin == std::min<std::chrono::steady_clock::duration>(time, 5s));
+  CHECK_THAT(played.dialogue(), kclxx::test::Contains(status));
+}
+
+TEST_CASE("coroutines that block the shard's thread run one at a time", "[testing][asio]") {
+  int inside = 0;
+  int most = 0;
+  daemon played(kclxx::asio::parallel(
+      [&](const record&, const shard_context& shard) -> asio::awaitable<void> {
+        most = std::max(most, ++inside);
+        shard.sleep_for(1min);
+        --inside;
+        co_return;
+      },
+      {}, {.order = kclxx::order::none}));
+  const auto begin = played.initialize().now();
+  played.deliver({"a", "b", "c"}).end_shard();
+  CHECK(most == 1);
+  CHECK(played.now() - begin == 3min);
 }
 
 TEST_CASE("what a function throws while the processor waits for its coroutines ends nothing else",
