@@ -25,7 +25,8 @@ namespace kclxx::asio {
 /// const shard_context&)`. It takes the record by value or by reference. A function of the form
 /// `(const shard_context&, any_io_executor) -> Handler` is accepted, too: it is called once for
 /// each shard and returns the handler, for instance after it has opened a connection. The record is
-/// complete when the coroutine returns. An exception from the coroutine is a failure of the record.
+/// complete when the coroutine returns. An exception from the coroutine is a failure of the record;
+/// so is its destruction by Asio, for instance with the io_context of a client that it waits for.
 ///
 /// parallel_options::lanes bounds how many coroutines there are at the same time. A coroutine that
 /// waits uses no thread, so a larger value than the default often helps.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
@@ -34,8 +35,8 @@ namespace kclxx::asio::detail {
 class coroutines : public std::enable_shared_from_this<coroutines> {
  public:
   /// Runs `function`, which makes the coroutine, and calls `ended` with what it threw: a null
-  /// pointer when it returned. Both run on `executor`. `ended` is called exactly once, unless the
-  /// executor is destroyed first.
+  /// pointer when it returned. Both run on `executor`. Asio may destroy both uncalled, with what
+  /// the coroutine waits for or with the executor: that ends the coroutine, too.
   ///
   /// `executor` must run one function at a time, as a strand does: the state of a coroutine has no
   /// lock.
@@ -44,11 +45,8 @@ class coroutines : public std::enable_shared_from_this<coroutines> {
   template <class Function, class Ended>
   void start(const boost::asio::any_io_executor& executor, Function function, Ended ended) {
     // Known to cancel() and wait() before it begins.
-    const auto added = std::make_shared<one>(executor);
-    {
-      const std::lock_guard lock(mutex_);
-      all_.insert(added);
-    }
+    auto added = std::make_shared<one>(executor);
+    end_function<Ended> end{registration(shared_from_this(), added), std::move(ended)};
     // Only `ended` gets the exception: co_spawn would keep a reference, and release it while
     // another thread uses the exception.
     auto body = [added, function = std::move(function)]() mutable -> boost::asio::awaitable<void> {
@@ -57,12 +55,6 @@ class coroutines : public std::enable_shared_from_this<coroutines> {
       } catch (...) {
         added->thrown = std::current_exception();
       }
-    };
-    auto end = [self = shared_from_this(), added,
-                ended = std::move(ended)](std::exception_ptr not_begun) mutable {
-      added->has_ended = true;
-      ended(not_begun ? std::move(not_begun) : std::move(added->thrown));
-      self->remove(added);
     };
     // co_spawn fills the slot, which belongs to the executor.
     boost::asio::post(executor, [self = shared_from_this(), added, body = std::move(body),
@@ -114,9 +106,10 @@ class coroutines : public std::enable_shared_from_this<coroutines> {
     explicit one(const boost::asio::any_io_executor& executor) : on(executor) {}
     // A strand, or the only thread of a context_thread.
     boost::asio::any_io_executor on;
+    // Asio may destroy the coroutine on any thread.
+    std::atomic<bool> has_ended = false;
     // What follows belongs to the executor, which runs one function of the coroutine at a time. So
     // it needs no lock, and cancel() posts what emits the signal.
-    bool has_ended = false;
     // What the coroutine threw, until `ended` takes it.
     std::exception_ptr thrown;
 #if BOOST_VERSION >= 107700
@@ -124,7 +117,44 @@ class coroutines : public std::enable_shared_from_this<coroutines> {
 #endif
   };
 
-  /// The last thing that a coroutine does. wait() may return after it.
+  /// In `all_`, from its construction until its end: that of the function that holds it, whether
+  /// Asio calls that function or only destroys it.
+  class registration {
+   public:
+    registration(std::shared_ptr<coroutines> all, std::shared_ptr<one> added)
+        : all_(std::move(all)), added_(std::move(added)) {
+      const std::lock_guard lock(all_->mutex_);
+      all_->all_.insert(added_);
+    }
+    registration(registration&&) noexcept = default;
+    registration(const registration&) = delete;
+    registration& operator=(const registration&) = delete;
+    registration& operator=(registration&&) = delete;
+    ~registration() {
+      if (!added_) return;
+      added_->has_ended = true;
+      all_->remove(added_);
+    }
+    [[nodiscard]] one& coroutine() const { return *added_; }
+
+   private:
+    std::shared_ptr<coroutines> all_;
+    std::shared_ptr<one> added_;
+  };
+
+  /// What co_spawn calls at the coroutine's end. Its members end in this order: `ended`, which has
+  /// the program's objects, then `known`.
+  template <class Ended>
+  struct end_function {
+    registration known;
+    Ended ended;
+    void operator()(std::exception_ptr not_begun) {
+      known.coroutine().has_ended = true;
+      ended(not_begun ? std::move(not_begun) : std::move(known.coroutine().thrown));
+    }
+  };
+
+  /// The last thing that happens to a coroutine. wait() may return after it.
   void remove(const std::shared_ptr<one>& gone) {
     const std::lock_guard lock(mutex_);
     all_.erase(gone);

@@ -338,6 +338,69 @@ TEST_CASE("the stop token cancels coroutines that wait", "[processing][asio]") {
 }
 #endif
 
+namespace {
+
+/// What a client library has: a coroutine waits for its answer.
+struct client {
+  asio::io_context context;
+  asio::steady_timer answer{context, 1h};
+};
+
+}  // namespace
+
+TEST_CASE("a coroutine that Asio destroys with what it waits for fails its record, and has ended",
+          "[processing][asio]") {
+  awaited_count calls;
+  std::unique_ptr<client> connection;
+  served_shard shard(kclxx::asio::parallel(
+                         [&](record) -> asio::awaitable<void> {
+                           if (++calls > 1) co_return;
+                           connection = std::make_unique<client>();
+                           asio::post(co_await asio::this_coro::executor,
+                                      [&] { connection.reset(); });
+                           co_await connection->answer.async_wait(asio::use_awaitable);
+                         },
+                         {.initial_backoff = 1ms}),
+                     prompt());
+  shard.initialize("shard-1");
+  shard.send(keyed_records(1, 1, 1));
+  shard.expect_status("processRecords");
+  REQUIRE(calls.await(2));
+  shard.send(R"({"action":"leaseLost"})");  // cancels what is left
+  shard.expect_status("leaseLost");
+  CHECK(shard.end() == kclxx::exit_status::ok);  // 13 once it has waited for the grace time
+}
+
+TEST_CASE("a coroutine that cannot begin has ended", "[asio]") {
+  struct unmovable {
+    explicit unmovable(int moves) : left(moves) {}
+    unmovable(unmovable&& other) : left(other.left - 1) {
+      if (left < 0) throw std::bad_alloc();
+    }
+    void operator()(const std::exception_ptr&) const {}
+    int left;
+  };
+  for (int moves = 1;; ++moves) {  // at each step of start() and of what it has posted
+    INFO(moves);
+    REQUIRE(moves < 100);
+    asio::io_context context;
+    const auto all = std::make_shared<kclxx::asio::detail::coroutines>();
+    bool has_failed = false;
+    try {
+      all->start(
+          context.get_executor(), [] { return yield(); }, unmovable(moves));
+      context.run();
+    } catch (const std::bad_alloc&) {
+      has_failed = true;
+    }
+    CHECK(all->is_empty());
+    all->cancel();
+    context.restart();
+    context.run();
+    if (!has_failed) break;
+  }
+}
+
 TEST_CASE("what a coroutine throws is the record's failure", "[processing][asio]") {
   served_shard shard(kclxx::asio::parallel(
                          [](record) -> asio::awaitable<void> {
