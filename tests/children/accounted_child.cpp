@@ -44,13 +44,6 @@ int failures_of(std::string_view id) {
   return rest <= 5 ? 2 : 0;
 }
 
-/// The only record for which the handler fails, while a file with its id exists.
-bool is_refused(std::string_view id) {
-  std::string refused;
-  std::ifstream("refused") >> refused;
-  return refused == id;
-}
-
 /// A shard's journal, for several threads.
 class shared_journal {
  public:
@@ -98,9 +91,6 @@ class accounted final : public kclxx::record_processor {
   void initialize(const kclxx::shard_context& shard) override { inner_->initialize(shard); }
   void process_records(kclxx::record_batch batch,
                        const kclxx::checkpointer& checkpointer) override {
-    std::uint64_t bytes = 0;
-    for (const kclxx::record& one : batch) bytes += one.data().size();
-    journal_->note("batch", std::uint64_t(batch.size()), bytes);
     inner_->process_records(std::move(batch), checkpointer);
   }
   void lease_lost() override {
@@ -138,17 +128,6 @@ class tries {
   std::map<kclxx::sequence_position, int> counts_;
 };
 
-kclxx::failure_policy policy_named(std::string_view name, std::shared_ptr<kclxx::parking_lot> lot) {
-  if (name == "retry") return {.initial_backoff = 100ms, .max_backoff = 500ms};
-  kclxx::failure_policy policy{
-      .max_attempts = attempts, .initial_backoff = 2ms, .max_backoff = 5ms};
-  if (name == "stop") return policy;
-  policy.bad_record = kclxx::bad_record::park;
-  policy.lot = std::move(lot);
-  policy.breaker.reset();  // bad records can follow on each other
-  return policy;
-}
-
 /// Names the records for which the function throws, and leaves out the later ones of their keys.
 template <class Function>
 auto for_each(Function function) {
@@ -172,20 +151,16 @@ auto for_each(Function function) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 6) {
-    std::cerr
-        << "usage: accounted_child each|gathering|parallel park|retry|stop JOURNALS METRICS "
-           "PARKED\n"
-           "Three directories; the text file is METRICS/PID/kclxx....prom, and stays. With park,\n"
-           "1 % of the records fail for good and 5 % twice; else that one whose id is in the file\n"
-           "'refused'.\n";
+  if (argc != 5) {
+    std::cerr << "usage: accounted_child each|gathering|parallel JOURNALS METRICS PARKED\n"
+                 "Three directories; the text file is METRICS/PID/kclxx....prom, and stays. 1 % of\n"
+                 "the records fail for good, and 5 % twice.\n";
     return 2;
   }
   const std::string_view form = argv[1];
-  const std::string_view policy_name = argv[2];
-  journals all(argv[3]);
-  const std::filesystem::path metrics = std::filesystem::path(argv[4]) / std::to_string(::getpid());
-  const std::filesystem::path parked = argv[5];
+  journals all(argv[2]);
+  const std::filesystem::path metrics = std::filesystem::path(argv[3]) / std::to_string(::getpid());
+  const std::filesystem::path parked = argv[4];
   std::filesystem::create_directory(metrics);
 
   kclxx::run_options options;
@@ -201,28 +176,29 @@ int main(int argc, char** argv) {
       journal
           .line("initialize", shard.shard_id(), start ? start->sequence_number() : "null",
                 start ? start->sub_sequence_number() : 0, shard.worker_id().value_or("-"),
-                std::uint64_t(::getpid()))
-          .line("parent", std::uint64_t(::getppid()));
+                std::uint64_t(::getpid()));
     });
-    const auto handle = [of_shard, tried = std::make_shared<tries>(), form,
-                         policy_name](const kclxx::record& record) {
+    const auto handle = [of_shard, tried = std::make_shared<tries>(),
+                         form](const kclxx::record& record) {
       const std::string_view id = id_of(record);
       const int attempt = tried->next(record);
-      const bool fails = policy_name == "park" ? attempt <= failures_of(id) : is_refused(id);
-      const bool is_parked = policy_name == "park" && attempt == attempts;
-      if (!fails || is_parked) tried->forget(record);
+      const bool fails = attempt <= failures_of(id);
+      if (!fails || attempt == attempts) tried->forget(record);
       if (form == "parallel") std::this_thread::sleep_for(std::chrono::milliseconds(attempt % 3));
       of_shard->write([&](journal& journal) {
-        journal.line("attempt", record.sequence_number(), record.sub_sequence_number(),
-                     std::uint64_t(attempt), fails ? "failed" : "succeeded");
+        journal.line("attempt", std::uint64_t(attempt), fails ? "failed" : "succeeded");
         if (fails) return;
         journal.line("record", record.sequence_number(), record.sub_sequence_number(),
                      record.partition_key().value_or("-"), id);
       });
       if (fails) throw std::runtime_error("the handler fails for " + std::string(id));
     };
-    const kclxx::failure_policy policy =
-        policy_named(policy_name, std::make_shared<written_lot>(parked, of_shard));
+    kclxx::failure_policy policy{.max_attempts = attempts,
+                                 .initial_backoff = 2ms,
+                                 .max_backoff = 5ms,
+                                 .bad_record = kclxx::bad_record::park,
+                                 .lot = std::make_shared<written_lot>(parked, of_shard)};
+    policy.breaker.reset();  // bad records can follow on each other
     const kclxx::processor_factory factory = [&] {
       if (form == "each") return kclxx::each(handle, policy);
       if (form == "gathering") {

@@ -72,7 +72,7 @@ class Soak(chaos_test.Chaos):
         self.app.environment["MALLOC_ARENA_MAX"] = "1"
         worker = self.app.start_worker(
             f"worker-{len(self.app.workers)}",
-            executableName="./accounted_child parallel park journals metrics parked")
+            executableName="./accounted_child parallel journals metrics parked")
         self.app.expect_end(worker)  # this test looks itself
         self.running.append(worker)
 

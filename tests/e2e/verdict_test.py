@@ -6,12 +6,11 @@ import pathlib
 import tempfile
 import unittest
 
-from harness import child_log, verdict
+from harness import verdict
 from harness.aws import Lease
-from harness.child_log import Failure
 from harness.journal import SHARD_END, Journal, Journals, Position
 from harness.producer import Put
-from harness.proxy import Call, Stored
+from harness.proxy import Stored
 
 PUT = {f"{key}:{number}": Put(key, number) for key in "ab" for number in range(4)}
 
@@ -103,18 +102,6 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(len(verdict.stored_too_early([journal(ALL)], [
             Stored(39, "t", "s", SHARD_END)])), 1)
 
-    def test_a_child_must_begin_exactly_at_the_stored_position(self):
-        stored = [Stored(15, "t", "s", Position(101, 0)), Stored(22, "t", "s", Position(103, 0)),
-                  Stored(60, "t", "s", Position(107, 0)), Stored(30, "t", "x", Position(999, 0))]
-        first, last = journal(ALL), journal("", started=45, start=("103", 0))
-        self.assertEqual(verdict.starts_elsewhere([first, last], stored), [])
-        for sequence in ("101", "102", "104", "TRIM_HORIZON"):
-            elsewhere = journal("", started=45, start=(sequence, 0))
-            self.assertEqual(len(verdict.starts_elsewhere([first, elsewhere], stored)), 1)
-        inside = journal("", started=45, start=("103", 1))
-        self.assertEqual(len(verdict.starts_elsewhere([inside], stored)), 1)
-        self.assertEqual(len(verdict.starts_elsewhere([last], [])), 1, "nothing was stored")
-
     def test_a_child_must_not_begin_in_front_of_a_confirmed_checkpoint(self):
         first = journal(ALL)
         right = journal("", started=45, start=("103", 0))
@@ -168,55 +155,6 @@ class Verdicts(unittest.TestCase):
         ended = journal(ALL + "41 shard_ended")
         self.assertEqual(verdict.unsettled([ended], {"s": Lease("", 1, SHARD_END)}), [])
         self.assertEqual(len(verdict.unsettled([ended], last)), 1)
-
-
-def call(position, refused, requests=9, shard="s"):
-    return Call(shard, Position(position, 0), 1, 2, refused == requests, requests, refused,
-                stored=refused < requests)
-
-
-class ThrottlingVerdicts(unittest.TestCase):
-    LOG = """12:00:00.000 WARN  DynamoDBLeaseRefresher [-] Provisioned Throughput on the lease table
-kclxx s warning: the checkpoint at 103/2 failed: ThrottlingException; retrying after 59 ms
-kclxx s warning: the checkpoint at 103/2 failed: ShutdownException; this worker no longer holds the lease
-kclxx s error: the checkpoint at 103/2 failed: IllegalArgumentException
-kclxx s warning: the daemon did not answer the checkpoint at 103/2
-"""
-
-    def test_the_log_has_the_words_of_the_library(self):
-        page = (pathlib.Path(__file__).parents[2] / "docs/messages.md").read_text()
-        for line in self.LOG.splitlines()[1:3]:
-            words = line.partition(" failed: ")[2].replace("59", "N")
-            self.assertIn(f"`the checkpoint at POSITION failed: {words}`", page)
-
-    def test_what_kclxx_says_of_a_failed_checkpoint_is_found_in_the_log(self):
-        at = Position(103, 2)
-        self.assertEqual(child_log.failures(self.LOG), [
-            Failure("s", at, "ThrottlingException", 59),
-            Failure("s", at, "ShutdownException", None),
-            Failure("s", at, "IllegalArgumentException", None)])
-
-    def test_each_refusal_to_the_end_must_be_told_and_no_other(self):
-        calls = [call(103, refused=9), call(103, refused=3), call(105, refused=9)]
-        told = [Failure("s", Position(103, 0), "ThrottlingException", 50),
-                Failure("s", Position(105, 0), "ThrottlingException", 50)]
-        self.assertEqual(verdict.untold(calls, told), [])
-        self.assertEqual(len(verdict.untold(calls, told[:1])), 1)
-        self.assertEqual(len(verdict.untold(calls[:2], told)), 1)
-        self.assertEqual(len(verdict.untold(calls + calls, told)), 2, "each as often as it was")
-        self.assertEqual(len(verdict.untold([call(103, 9, shard="x")], told[:1])), 2)
-        overtaken = Call("s", Position(103, 0), 1, 2, True, requests=9, refused=8)
-        self.assertEqual(verdict.untold([overtaken], told[:1]), [],
-                         "given up, then let through, and refused by DynamoDB itself")
-
-    def test_a_checkpoint_that_failed_must_be_stored_in_the_end(self):
-        def failure(position, after=50):
-            return Failure("s", Position(position, 0), "ThrottlingException", after)
-        self.assertEqual(verdict.not_made_good([failure(102), failure(103)], [journal(ALL)]), [])
-        self.assertEqual(len(verdict.not_made_good([failure(107)], [journal(ALL)])), 1)
-        self.assertEqual(len(verdict.not_made_good([failure(103)], [journal("", shard="x")])), 1)
-        self.assertEqual(verdict.not_made_good([failure(107, None)], [journal(ALL)]), [],
-                         "it was not to be tried again")
 
 
 class JournalFiles(unittest.TestCase):

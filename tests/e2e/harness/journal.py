@@ -9,12 +9,11 @@ the time, in nanoseconds of the clock that all processes of the machine share:
     checkpointed SEQUENCE SUB                    the daemon has confirmed it
     refused SEQUENCE SUB ERROR                   the daemon or kclxx has refused it
     lease_lost, shard_ended, shutdown_requested  the callback was called
-    batch RECORDS BYTES                          accounted_child: delivered
-    attempt SEQUENCE SUB NUMBER succeeded|failed accounted_child: the handler was called
+    attempt NUMBER succeeded|failed              accounted_child: the handler was called
     parked SEQUENCE SUB PARTITION_KEY ID         accounted_child: stored, and so processed
-    parent PID                                   accounted_child: the process that started it
     exit STATUS                                  run() has returned
 """
+import collections
 import dataclasses
 import pathlib
 import re
@@ -76,17 +75,13 @@ class Journal:
     checkpoints: list = dataclasses.field(default_factory=list)
     events: dict = dataclasses.field(default_factory=dict)  # name: time
     status: int = None
-    parent: int = 0
-    accounts: list = dataclasses.field(default_factory=list)  # of accounted_child, in order
-    attempts: dict = dataclasses.field(default_factory=dict)  # of accounted_child: {position: number}
-    failing: set = dataclasses.field(default_factory=set)  # positions whose last attempt failed
+    accounts: collections.Counter = dataclasses.field(default_factory=collections.Counter)  # of accounted_child
 
     def add(self, line):
         time, event, *fields = line.split("\t")
         time = int(time)
         if event in ("record", "parked"):
-            if event == "parked":
-                self.accounts.append("parked")
+            self.accounts["parked"] += event == "parked"
             sequence, sub, key, id = fields
             self.records.append(Record(time, Position.parse(sequence, sub), key, id,
                                        event == "parked"))
@@ -99,16 +94,9 @@ class Journal:
         elif event == "exit":
             self.events[event], self.status = time, int(fields[0])
         elif event == "attempt":
-            sequence, sub, number, how = fields
-            position = Position.parse(sequence, sub)
-            self.attempts[position] = int(number)
-            self.failing.add(position) if how == "failed" else self.failing.discard(position)
-            is_last = how == "failed" and int(number) == ACCOUNTED_ATTEMPTS
-            self.accounts.append("failed for good" if is_last else how)
-        elif event == "batch":
-            pass  # the transcript has it, too
-        elif event == "parent":
-            self.parent = int(fields[0])
+            number, how = fields
+            self.accounts["attempts"] += 1
+            self.accounts["retries"] += how == "failed" and int(number) < ACCOUNTED_ATTEMPTS
         elif event in ("lease_lost", "shard_ended", "shutdown_requested"):
             self.events[event] = time
         else:

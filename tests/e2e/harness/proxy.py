@@ -2,13 +2,7 @@
 """Is in front of DynamoDB: sees when checkpoints are stored, and can throttle.
 
 Plain HTTP/1.1, a thread per connection. It changes nothing of what it passes on.
-
-Throttling has two layers. The AWS SDK of the daemon makes a request that was refused up to eight
-times more (1.x: three); only when all were refused does the daemon hear of it, and tell the child.
-So there is a share of requests to refuse, which the SDK makes good, and a share of calls to refuse,
-which it cannot: a call is all requests with the same amz-sdk-invocation-id.
 """
-import dataclasses
 import http.client
 import http.server
 import json
@@ -32,25 +26,6 @@ class Stored(typing.NamedTuple):
     position: Position
 
 
-@dataclasses.dataclass
-class Call:
-    """A checkpoint that the daemon made once, and its SDK as often as it was refused."""
-
-    shard: str
-    position: Position
-    first: int  # when its first request came in
-    last: int
-    doomed: bool  # all its requests are to be refused
-    requests: int = 0
-    refused: int = 0
-    stored: bool = False
-
-    def failed(self):
-        """Of a call that is not over: so far. One that the daemon gave up may have had its last request
-        let through and refused by DynamoDB itself, because the checkpoint was made again since."""
-        return not self.stored
-
-
 _THROTTLED = json.dumps({
     "__type": "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException",
     "message": "The level of configured provisioned throughput for the table was exceeded.",
@@ -60,13 +35,12 @@ _THROTTLED = json.dumps({
 class Proxy:
     def __init__(self, upstream_url, seed=1):
         self.stored = []  # checkpoints that DynamoDB has accepted; only grows
-        self.calls = {}  # checkpoints: {amz-sdk-invocation-id: Call}
         self.requests = 0
         self.throttled = 0  # of them
         self.failures = []  # of the proxy itself, with their traces; only grows
         self._random = random.Random(seed)
         self._lock = threading.Lock()
-        self._share, self._share_of_calls, self._checkpoints_only = 0.0, 0.0, True
+        self._share, self._checkpoints_only = 0.0, True
         proxy = self
 
         class Handler(_Handler):
@@ -79,42 +53,23 @@ class Proxy:
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
-    def throttle(self, share, checkpoints_only=True, *, calls=0.0):
-        """From now on `share` of the requests is refused, and, of checkpoints, all requests of
-        `calls` of the calls; 0: none. What is refused depends on the seed and on the order in
-        which requests come in."""
+    def throttle(self, share, checkpoints_only=True):
+        """From now on `share` of the requests is refused; 0: none. Which ones depends on the seed and
+        on the order in which they come in."""
         with self._lock:
-            self._share, self._share_of_calls = share, calls
-            self._checkpoints_only = checkpoints_only
+            self._share, self._checkpoints_only = share, checkpoints_only
 
-    def refuses(self, stored, call_id):
+    def refuses(self, stored):
         """Whether to refuse a request; `stored`: the checkpoint in it, if it is one."""
         with self._lock:
             self.requests += 1
-            if stored:
-                refused = self._refuses_checkpoint(stored, call_id)
-            else:
-                refused = not self._checkpoints_only and self._random.random() < self._share
+            refused = bool(stored or not self._checkpoints_only) and self._random.random() < self._share
             self.throttled += refused
             return refused
 
-    def _refuses_checkpoint(self, stored, call_id):
-        if call_id not in self.calls:
-            doomed = self._random.random() < self._share_of_calls
-            self.calls[call_id] = Call(stored.shard, stored.position, stored.time, stored.time,
-                                       doomed)
-        call = self.calls[call_id]
-        # Without a share of calls, those that are not over are let through too.
-        refused = self._random.random() < self._share or call.doomed and self._share_of_calls > 0
-        call.last = stored.time
-        call.requests += 1
-        call.refused += refused
-        return refused
-
-    def accepted(self, stored, call_id):
+    def accepted(self, stored):
         with self._lock:
             self.stored.append(stored)
-            self.calls[call_id].stored = True
 
     def stored_in(self, table):
         return [one for one in self.stored if one.table == table]
@@ -160,15 +115,14 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def forward(self, proxy):
         body = self.body()
         stored = _checkpoint_in(self.headers.get("X-Amz-Target", ""), body)
-        call_id = self.headers.get("amz-sdk-invocation-id") or str(uuid.uuid4())
-        if proxy.refuses(stored, call_id):
+        if proxy.refuses(stored):
             self.answer(400, [("Content-Type", "application/x-amz-json-1.0"),
                               ("x-amzn-RequestId", str(uuid.uuid4())),
                               ("x-amz-crc32", str(zlib.crc32(_THROTTLED)))], _THROTTLED)
             return
         answer, content = self.ask(body)
         if stored and answer.status == 200:
-            proxy.accepted(stored, call_id)
+            proxy.accepted(stored)
         self.answer(answer.status, [(name, value) for name, value in answer.getheaders()
                                     if name.lower() not in ("transfer-encoding", "connection",
                                                             "content-length", "date", "server")],

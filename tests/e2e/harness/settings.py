@@ -20,7 +20,7 @@ KCL_VERSIONS = ("1", "2", "3")
 _parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
 _parser.add_argument("--share", action="store_true")  # one process of recorded_child for all shards of a worker
 _parser.add_argument("--fan-out", action="store_true")  # instead of polling
-_parser.add_argument("--form", default="each")  # of processing, in accounted_child: each, gathering or parallel
+_parser.add_argument("--form")  # accounted_child, whose records fail: each, gathering or parallel
 _parser.add_argument("--kcl", type=int, default=3)
 _parser.add_argument("--seed", type=int, default=1)
 _parser.add_argument("--minutes", type=float, default=2)

@@ -74,20 +74,6 @@ def excess_duplicates(journals):
     return findings
 
 
-def starts_elsewhere(journals, stored):
-    """Children that did not begin exactly at the position which was stored last before.
-
-    `stored`: what DynamoDB has accepted for this application (proxy.Stored).
-    """
-    findings = []
-    for j in journals:
-        before = [one for one in stored if one.shard == j.shard and one.time < j.started]
-        position = max(before).position if before else Position.parse("TRIM_HORIZON", 0)
-        if j.start != position:
-            findings.append(f"{j}: {position} was stored")
-    return findings
-
-
 def wrong_starts(journals):
     """Children that began in front of what the daemon had confirmed before, or were given a record
     in front of where they began.
@@ -181,27 +167,6 @@ def unsettled(journals, leases):
         stored = leases[shard].checkpoint if shard in leases else None
         if stored != reached:
             findings.append(f"{shard}: {reached} was processed last, {stored} is stored")
-    return findings
-
-
-def untold(calls, failures):
-    """Checkpoints that were refused to the end and of which the child did not hear, and the other
-    way round. `calls`: proxy.Call, all finished; `failures`: child_log.Failure."""
-    refused = collections.Counter((c.shard, c.position) for c in calls if c.failed())
-    told = collections.Counter((f.shard, f.position) for f in failures)
-    return ([f"{shard}: {position} was refused, and no child heard of it"
-             for shard, position in (refused - told).elements()] +
-            [f"{shard}: a child heard that {position} was refused, which it was not"
-             for shard, position in (told - refused).elements()])
-
-
-def not_made_good(failures, journals):
-    """Checkpoints that were to be tried again, and after which none was ever confirmed."""
-    findings = []
-    for f in failures:
-        confirmed = [j.confirmed() for j in journals if j.shard == f.shard]
-        if f.retry_after is not None and (not confirmed or max(confirmed) < f.position):
-            findings.append(f"{f.shard}: {f.position} failed with {f.error} and was never stored")
     return findings
 
 
