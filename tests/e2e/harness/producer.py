@@ -20,11 +20,12 @@ class Producer:
     user records in it.
 
     A call has each key at most once and the next one is made when it was answered: the records of
-    a key are in the stream in the order of their numbers. An id is `KEY:NUMBER`.
+    a key are in the stream in the order of their numbers. An id is `KEY:NUMBER`. `payload` is what a
+    record has for its id.
     """
 
-    def __init__(self, kinesis, stream, keys=200, aggregated=1):
-        self.kinesis, self.stream = kinesis, stream
+    def __init__(self, kinesis, stream, keys=200, aggregated=1, payload=lambda id: f"{id} {PADDING}"):
+        self.kinesis, self.stream, self.payload = kinesis, stream, payload
         # Some are not ASCII: the daemon needs to know in which character set it writes.
         self.keys = [f"{'schlüssel' if i % 10 == 0 else 'key'}-{i}" for i in range(keys)]
         self.aggregated = {key: aggregated if i % 2 else 1 for i, key in enumerate(self.keys)}
@@ -51,7 +52,7 @@ class Producer:
         first = self.rounds * many
         for number in range(first, first + many):  # before: one that was put is never missing here
             self.put[f"{key}:{number}"] = Put(key, number)
-        records = [(key, f"{key}:{number} {PADDING}".encode())
+        records = [(key, self.payload(f"{key}:{number}").encode())
                    for number in range(first, first + many)]
         return kpl.aggregate(records) if many > 1 else records[0][1]
 
