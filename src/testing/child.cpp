@@ -56,6 +56,7 @@ child::child(configuration settings, std::shared_ptr<virtual_clock> time,
       usage_(std::move(usage)),
       idle_(std::move(idle)),
       around_(std::move(around)),
+      seed_(settings.seed),
       max_line_length_(settings.options.max_line_length),
       log_function_(settings.options.log),
       log_level_(settings.options.logging.level),
@@ -95,6 +96,7 @@ void child::wake(session::waiter_id waiter, std::error_code result) {
 void child::left(exit_status status) {
   call_.reset();
   session_timers_ = {};
+  daemon_end_.reset();
   timers_.end();
   around_.left(status);
 }
@@ -325,6 +327,7 @@ void child::leave_stuck() {
 std::optional<child::time_point> child::next_library_timer() const {
   std::optional<time_point> first = threads_->next_timer();
   if (patience_ && (!first || *patience_ < *first)) first = patience_;
+  if (daemon_end_ && (!first || *daemon_end_ < *first)) first = daemon_end_;
   for (const auto& due : session_timers_) {
     if (due && (!first || *due < *first)) first = due;
   }
@@ -343,6 +346,10 @@ void child::fire_timers() {
   if (patience_ && *patience_ <= clock_->now()) {
     patience_.reset();
     driver_.on_callback_lasts();
+  }
+  if (daemon_end_ && *daemon_end_ <= clock_->now()) {
+    daemon_end_.reset();
+    around_.daemon_ends();
   }
   for (std::size_t timer = 0; timer < session_timers_.size(); ++timer) {
     auto& due = session_timers_.at(timer);

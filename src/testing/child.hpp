@@ -47,6 +47,7 @@ class child final : public detail::shard_service,
     std::function<void(protocol::action_kind)> callback_begins;
     std::function<void()> waits_without_end;  // it is about to be killed
     std::function<void()> asks_worker_to_stop;
+    std::function<void()> daemon_ends;
     std::function<void(exit_status)> left;
   };
   struct configuration {
@@ -62,6 +63,7 @@ class child final : public detail::shard_service,
   /// From the daemon; read by settle.
   void receive(std::string line) { unread_.push_back(std::move(line)); }
   void end_input() { has_input_ended_ = true; }
+  void end_daemon_at(time_point time) { daemon_end_ = time; }
 
   /// Reads what the daemon wrote, until nothing is left; the daemon answers in no time.
   void settle();
@@ -76,7 +78,8 @@ class child final : public detail::shard_service,
 
   /// When time alone makes something happen here.
   [[nodiscard]] std::optional<time_point> next_timer() const;
-  /// Fires the session's timers that are due; those of the user are run_user_code's.
+  /// Fires the session's timers that are due, and the daemon's; those of the user are
+  /// run_user_code's.
   void fire_timers();
   /// True when only a request of the processor can continue the dialogue.
   [[nodiscard]] bool awaits_completion() const noexcept {
@@ -119,6 +122,7 @@ class child final : public detail::shard_service,
   void notify() override;
   [[nodiscard]] std::unique_ptr<detail::thread_pool> make_thread_pool(std::size_t threads) override;
   [[nodiscard]] bool is_virtual() const noexcept override { return true; }
+  [[nodiscard]] std::uint32_t seed() const noexcept override { return seed_; }
   void adopt_executor(detail::virtual_executor& executor) override {
     executors_.emplace(&executor, threads_->add_group(1, &executor));
   }
@@ -193,6 +197,7 @@ class child final : public detail::shard_service,
   std::shared_ptr<group> events_ = threads_->add_group(1);
   std::unordered_map<detail::virtual_executor*, std::shared_ptr<group>> executors_;
   surroundings around_;
+  std::uint32_t seed_;
   std::size_t max_line_length_;
   std::function<void(const log_entry&)> log_function_;
   log_level log_level_;
@@ -203,6 +208,7 @@ class child final : public detail::shard_service,
   driver::shard_timers timers_;
   std::deque<std::string> unread_;
   std::array<std::optional<time_point>, session::timer_count> session_timers_;
+  std::optional<time_point> daemon_end_;
   std::optional<time_point> patience_;  // when the running callback has lasted long
   std::optional<sequence_position> furthest_requested_;
   std::unordered_map<session::waiter_id, std::optional<std::error_code>> waiting_;

@@ -145,6 +145,10 @@ std::optional<kclxx::exit_status> daemon::exit_status() const noexcept {
 
 std::exception_ptr daemon::thrown() const noexcept { return worker_->thrown(); }
 
+bool daemon::is_running() const noexcept {
+  return !worker_->child().is_gone() && !worker_->child().status();
+}
+
 bool daemon::stop_requested() const noexcept { return worker_->child().stop_requested(); }
 
 bool daemon::worker_stop_requested() const noexcept { return worker_->is_asked_to_stop(); }

@@ -64,13 +64,10 @@ delivered_records::batch delivered_records::add(std::span<const record::fields> 
   std::vector<sequence_position> positions;
   auto highest = highest_;
   for (const record::fields& fields : records) {
+    const auto before = positions.empty() ? std::nullopt : std::optional(positions.back());
     positions.push_back(place(fields, one_above(highest)));
-    if (highest && positions.back() <= *highest) {
-      throw std::invalid_argument("deliver_records: " + to_string(positions.back()) +
-                                  " is not after " + to_string(*highest) +
-                                  ": a shard's records come in order");
-    }
-    highest = positions.back();
+    require_possible(positions.back(), before, fields);
+    highest = std::max(highest, std::optional(positions.back()));
   }
   highest_ = highest;  // all are fine
   std::vector<record> views;
@@ -78,16 +75,41 @@ delivered_records::batch delivered_records::add(std::span<const record::fields> 
   batch result;
   for (std::size_t i = 0; i < records.size(); ++i) {
     const sequence_position& position = positions[i];
-    const auto& [data, partition_key, given_number, sub_sequence_number, arrival] = records[i];
-    views.emplace_back(record::fields{data, partition_key,
+    const auto& kept = records_.try_emplace(position, stored_of(records[i])).first->second;
+    views.emplace_back(record::fields{kept.data, kept.partition_key,
                                       numbers.emplace_back(position.sequence_number()),
-                                      sub_sequence_number, arrival});
-    result.largest = std::max(result.largest, std::optional(position));
-    records_.insert_or_assign(position, stored{std::optional<std::string>(data),
-                                               std::optional<std::string>(partition_key), arrival});
+                                      position.sub_sequence_number(), kept.arrival});
+    result.largest = position;
   }
   result.line = daemon_model::process_records_line(views, count(millis_behind_latest));
   return result;
+}
+
+delivered_records::stored delivered_records::stored_of(const record::fields& fields) {
+  return {std::optional<std::string>(fields.data), std::optional<std::string>(fields.partition_key),
+          fields.approximate_arrival_timestamp};
+}
+
+/// In a batch records come in order. It may begin with some that were delivered before (P69).
+void delivered_records::require_possible(const sequence_position& position,
+                                         const std::optional<sequence_position>& before,
+                                         const record::fields& fields) const {
+  const auto refuse = [&](const std::string& why) {
+    throw std::invalid_argument("deliver_records: " + to_string(position) + why);
+  };
+  if (before && position <= *before) {
+    refuse(" is not after " + to_string(*before) + ": a shard's records come in order");
+  }
+  if (!highest_ || position > *highest_) return;
+  const auto found = records_.find(position);
+  if (found == records_.end()) {
+    refuse(" is not after " + to_string(*highest_) +
+           ", and was not delivered before: a shard's records come in order");
+  }
+  const stored given = stored_of(fields);
+  if (given != stored{} && given != found->second) {
+    refuse(" was delivered with other fields: give the number alone to repeat it");
+  }
 }
 
 delivered_records::batch delivered_records::add_payloads(

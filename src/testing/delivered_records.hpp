@@ -25,7 +25,8 @@ class delivered_records {
     std::optional<sequence_position> largest{};  ///< std::nullopt when it is empty
   };
 
-  /// Adds a batch. An empty sequence number is given one above the highest so far.
+  /// Adds a batch. An empty sequence number is given one above the highest so far. What was
+  /// delivered before comes again as it was.
   /// Errors: std::invalid_argument.
   batch add(std::span<const record::fields> records,
             std::optional<milliseconds> millis_behind_latest);
@@ -43,10 +44,16 @@ class delivered_records {
 
  private:
   struct stored {
-    std::optional<std::string> data;
-    std::optional<std::string> partition_key;
-    std::optional<milliseconds> arrival;
+    std::optional<std::string> data{};
+    std::optional<std::string> partition_key{};
+    std::optional<milliseconds> arrival{};
+    bool operator==(const stored&) const = default;
   };
+  [[nodiscard]] static stored stored_of(const record::fields& fields);
+  /// Errors: std::invalid_argument.
+  void require_possible(const sequence_position& position,
+                        const std::optional<sequence_position>& before,
+                        const record::fields& fields) const;
 
   std::map<sequence_position, stored> records_;
   std::optional<sequence_position> highest_;

@@ -100,6 +100,10 @@ void daemon::virtual_worker::start_child() {
                                        seen_.note("child", "asks the worker to stop");
                                      }
                                    },
+                                   [this] {
+                                     seen_.note("daemon", "leaves: its shutdown_grace is over");
+                                     close_input();
+                                   },
                                    [this](kclxx::exit_status status) { on_left(status); }});
 }
 
@@ -242,7 +246,7 @@ void daemon::virtual_worker::deliver_missed() {
 }
 
 void daemon::virtual_worker::deliver(delivered_records::batch batch) {
-  if (batch.largest) read_ = *batch.largest;
+  if (batch.largest) read_ = std::max(read_, *batch.largest);
   send(action_kind::process_records, protocol::action_name(action_kind::process_records),
        std::move(batch.line), batch.largest);
 }
@@ -256,6 +260,9 @@ void daemon::virtual_worker::call(const char* name, action_kind kind) {
 
 void daemon::virtual_worker::call(action_kind kind) {
   const daemon_options::kcl version = settings_.version;
+  if (kind == action_kind::shutdown_requested && settings_.shutdown_grace) {
+    child_->end_daemon_at(clock_->now() + detail::clamped(*settings_.shutdown_grace));
+  }
   send(kind, daemon_model::action_name(kind, version), daemon_model::action_line(kind, version),
        std::nullopt);
 }
@@ -273,9 +280,7 @@ void daemon::virtual_worker::end_input() {
   const auto close = [this] {
     if (child_->is_gone()) throw std::logic_error("end_input: the child crashed");
     if (child_->status()) throw std::logic_error("end_input: " + how_it_left());
-    daemon_model::daemon_events out;
-    consumer_->close(out);
-    take(std::move(out));
+    close_input();
     child_->settle();
   };
   if (child_->is_running_user_code()) {
@@ -283,6 +288,12 @@ void daemon::virtual_worker::end_input() {
   } else {
     run_function("end_input", close);
   }
+}
+
+void daemon::virtual_worker::close_input() {
+  daemon_model::daemon_events out;
+  consumer_->close(out);
+  take(std::move(out));
 }
 
 void daemon::virtual_worker::advance(milliseconds time) {

@@ -86,6 +86,7 @@ class daemon::virtual_worker {
   /// The records that this daemon has not delivered to its present child, but another has.
   void deliver_missed();
   void run_until_quiet();
+  void close_input();
   void take(daemon_model::daemon_events happened);
   void on_callback(protocol::action_kind kind);
   void on_wait_without_end();

@@ -122,6 +122,8 @@ class KCLXX_EXPORT shard_service {
   /// Whether the shard's time is virtual. Then an executor has no thread: the service runs it, from
   /// adopt_executor() until release_executor().
   [[nodiscard]] virtual bool is_virtual() const noexcept { return false; }
+  /// Of the test, for the jitter of waits.
+  [[nodiscard]] virtual std::uint32_t seed() const noexcept { return 0; }
   virtual void adopt_executor(virtual_executor&) {}
   virtual void release_executor(virtual_executor&) noexcept {}
   /// In virtual time, for what the processor's destructor waits for: false when it does not come

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -54,6 +55,7 @@ class KCLXX_EXPORT shard_service_wrapper : public shard_service {
     return inner_->make_thread_pool(threads);
   }
   [[nodiscard]] bool is_virtual() const noexcept override { return inner_->is_virtual(); }
+  [[nodiscard]] std::uint32_t seed() const noexcept override { return inner_->seed(); }
   void adopt_executor(virtual_executor& one) override { inner_->adopt_executor(one); }
   void release_executor(virtual_executor& one) noexcept override { inner_->release_executor(one); }
   bool wait_at_end(const std::function<bool()>& is_over) override {

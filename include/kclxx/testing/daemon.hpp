@@ -67,8 +67,10 @@ class daemon {
   daemon& deliver(const std::vector<std::string>& payloads,
                   std::optional<milliseconds> millis_behind_latest = milliseconds(0));
   /// Every field as given. A field that is left out is null in the daemon's line, but a sequence
-  /// number is then the next free one, and a sub-sequence number 0.
-  /// Errors: std::invalid_argument when a sequence number is not a number.
+  /// number is then the next free one, and a sub-sequence number 0. A batch may begin with records
+  /// that were delivered before, as when a daemon repeats a delivery: give their numbers alone.
+  /// Errors: std::invalid_argument when a sequence number is not a number, or the records are not
+  /// in the shard's order.
   daemon& deliver_records(const std::vector<record::fields>& records,
                           std::optional<milliseconds> millis_behind_latest = milliseconds(0));
   /// The user records of one aggregated (KPL) record: one sequence number, sub-sequence 0, 1, ...
@@ -123,6 +125,8 @@ class daemon {
   [[nodiscard]] const std::vector<std::string>& callbacks() const noexcept;
   /// Once the child has exited; a killed one has none.
   [[nodiscard]] std::optional<kclxx::exit_status> exit_status() const noexcept;
+  /// False once the child has left or crashed, until resume().
+  [[nodiscard]] bool is_running() const noexcept;
   /// The first exception of the child's user code, or what it gave to shard_context::fail; null if
   /// there is none. After resume(), that of the last child that has one. An exception after which
   /// the session continues does not count (see record_processor).

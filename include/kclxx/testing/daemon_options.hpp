@@ -21,8 +21,12 @@ struct daemon_options {
     v2_1,  ///< 2.1 and later, 3.x too: `shardEnded` and `leaseLost`
   };
   kcl version = kcl::v2_1;
-  /// For the jitter of retries, which is the same in each run with the same seed.
+  /// For the jitter of all retries: of checkpoints, and of each, batches and parallel. It is the
+  /// same in each run with the same seed.
   std::uint32_t seed = 1;
+  /// The daemon's shutdownGraceMillis: so long after request_shutdown() the daemon leaves, whatever
+  /// the child does, as by end_input(). std::nullopt: it waits.
+  std::optional<std::chrono::milliseconds> shutdown_grace{};
   /// How much virtual time a function of `daemon` may take without progress: no batch is delivered,
   /// and no further position is requested or persisted. Then the function throws std::logic_error
   /// with the last line of the log, and the child counts as crashed. A single wait may exceed the

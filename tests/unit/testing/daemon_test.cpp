@@ -15,6 +15,7 @@
 #include "support/catch.hpp"
 #include "support/recording_processor.hpp"
 #include "support/run_options.hpp"
+#include "support/text.hpp"
 
 using namespace kclxx;
 using namespace kclxx::test;
@@ -113,6 +114,89 @@ TEST_CASE("bad records are refused with the field, and none is delivered", "[tes
   CHECK_THROWS_AS(daemon.deliver_records({{.sub_sequence_number = 1}}), std::invalid_argument);
   daemon.deliver({"b"});
   CHECK(daemon.processor<recording_processor>().records == names{"1/0 key: b"});
+}
+
+TEST_CASE("a delivery comes again, with new records after it or without", "[testing][P69]") {
+  auto daemon = scripted({}, prompt());
+  daemon.initialize().deliver({"a", "b"}).deliver_aggregate({"c", "d"});
+  daemon.deliver_records({{.sequence_number = "3", .sub_sequence_number = 0},
+                          {.sequence_number = "3", .sub_sequence_number = 1},
+                          {.data = "e", .partition_key = "k"}});
+  daemon.deliver_records({{.sequence_number = "1"}});
+  CHECK(daemon.processor<recording_processor>().records ==
+        names{"1/0 key: a", "2/0 key: b", "3/0 key: c", "3/1 key: d", "3/0 key: c", "3/1 key: d",
+              "4/0 k: e", "1/0 key: a"});
+  CHECK(daemon.persisted() == sequence_position("4"));
+  daemon.deliver({"f"}).crash().resume();
+  CHECK(daemon.processor<recording_processor>().records.empty());  // nothing was missed
+  CHECK(daemon.persisted() == sequence_position("5"));
+}
+
+TEST_CASE("records that a shard cannot have are refused", "[testing][P69]") {
+  auto daemon = scripted();
+  daemon.initialize().deliver_records(
+      {{.data = "a", .sequence_number = "10"}, {.data = "b", .sequence_number = "20"}});
+  const auto why = [&](const std::vector<record::fields>& records) {
+    try {
+      daemon.deliver_records(records);
+    } catch (const std::invalid_argument& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK_THAT(why({{.sequence_number = "20"}, {.sequence_number = "10"}}),
+             Contains("10/0 is not after 20/0: a shard's records come in order"));
+  CHECK_THAT(why({{.sequence_number = "10"}, {.sequence_number = "10"}}), Contains("is not after"));
+  CHECK_THAT(why({{.data = "new", .sequence_number = "15"}}),
+             Contains("15/0 is not after 20/0, and was not delivered before"));
+  CHECK_THAT(why({{.data = "other", .sequence_number = "10"}}),
+             Contains("10/0 was delivered with other fields"));
+  CHECK(why({{.data = "a", .sequence_number = "10"}}).empty());
+}
+
+TEST_CASE("a child runs until it has left or crashed", "[testing]") {
+  auto daemon = scripted();
+  CHECK(daemon.is_running());
+  daemon.initialize().crash();
+  CHECK_FALSE(daemon.is_running());
+  daemon.resume();
+  CHECK(daemon.is_running());
+  daemon.lose_lease();
+  CHECK_FALSE(daemon.is_running());
+}
+
+TEST_CASE("a daemon leaves when its shutdown_grace is over", "[testing]") {
+  SECTION("while the child retries a record, as in an outage") {
+    testing::daemon daemon(parallel([](const record&) { throw std::runtime_error("away"); }, {},
+                                    {.drain_timeout = 1h}),
+                           prompt(), {.shutdown_grace = 15s});
+    const auto begin = daemon.initialize().deliver({"a"}).now();
+    daemon.request_shutdown();
+    CHECK(daemon.now() - begin == 15s);
+    CHECK(daemon.exit_status() == exit_status::daemon_gone);
+    CHECK(daemon.persisted() == trim_horizon);
+  }
+  SECTION("while a callback asks for the stop of the worker") {
+    const shard_context* shard = nullptr;
+    auto daemon = scripted(
+        [&](const std::string& callback, const checkpointer*) {
+          if (callback == "process_records") shard->request_worker_stop();
+          if (callback == "shutdown_requested") shard->sleep_for(1h);
+        },
+        {}, {.shutdown_grace = 15s});
+    shard = daemon.initialize().processor<recording_processor>().context;
+    const auto begin = daemon.now();
+    daemon.deliver({"a"});
+    CHECK(daemon.now() - begin == 15s);
+    CHECK_FALSE(daemon.is_running());
+  }
+  SECTION("between two actions") {
+    auto daemon = scripted({}, {}, {.shutdown_grace = 15s});
+    daemon.initialize().deliver({"a"}).request_shutdown().advance(14s);
+    CHECK(daemon.is_running());
+    daemon.advance(1s);
+    CHECK(daemon.exit_status() == exit_status::ok);
+  }
 }
 
 TEST_CASE("each version of the daemon ends a shard in its own words", "[testing]") {

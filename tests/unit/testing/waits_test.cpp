@@ -311,6 +311,24 @@ TEST_CASE("a sleep that nothing can end is refused", "[testing][endless]") {
                     Contains("waits for a stop, and nothing can bring it"));
 }
 
+TEST_CASE("the seed varies the waits of all forms, and repeats them", "[testing]") {
+  const auto waits = [](const processor_factory& factory, std::uint32_t seed) {
+    testing::daemon daemon(factory, {}, {.seed = seed});
+    const auto begin = daemon.initialize().now();
+    daemon.deliver({"a"}).request_shutdown();
+    return daemon.now() - begin;
+  };
+  int calls = 0;
+  const auto fails_twice = [&] {
+    if (++calls % 3 != 0) throw std::runtime_error("away");
+  };
+  const auto factory = GENERATE_COPY(each([&](const record&) { fails_twice(); }),
+                                     batches([&](const record_batch&) { fails_twice(); }),
+                                     parallel([&](const record&) { fails_twice(); }));
+  CHECK(waits(factory, 1) == waits(factory, 1));
+  CHECK(waits(factory, 1) != waits(factory, 2));
+}
+
 TEST_CASE("a failure without an exception is refused", "[testing][seam]") {
   CHECK_THROWS_AS(shard_context({}).fail(nullptr), std::invalid_argument);
 }
