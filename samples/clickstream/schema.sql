@@ -21,10 +21,10 @@ CREATE TABLE parked (
   PRIMARY KEY (shard, position)
 );
 
--- As lines for kclxx replay --parked, with a row of their own in shards.
+-- As lines for kclxx replay --parked, which gives their shard a new name, and so a row of its own.
 CREATE VIEW parked_lines AS
   SELECT json_build_object(
-    'shard', 'parked-' || shard,
+    'shard', shard,
     'sequenceNumber', split_part(position, '/', 1),
     'subSequenceNumber', split_part(position, '/', 2)::bigint,
     'data', translate(encode(data, 'base64'), E'\n', '')) AS line, shard, position

@@ -3,12 +3,15 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "process/replayed.hpp"
 #include "support/catch.hpp"
@@ -63,12 +66,91 @@ TEST_CASE("records that a child has parked are delivered again, in order", "[rep
   CHECK_THAT(second.out, Contains("1 of 1 records are complete"));
   CHECK_THAT(second.out, Contains("resumes       after 101/0"));
   CHECK_FALSE(std::filesystem::exists(file));
+}
 
-  // What fails again is parked again: complete, and in a new file.
-  const auto third = box.replay({"--parked", "again.jsonl"}, {"b"});
+TEST_CASE("a program that keeps its position applies parked records, also those that failed again",
+          "[replay][parked]") {
+  const parking_box box;
+  // Live, it came to 109. Two machines had parked records of the shard before that.
+  box.write("dialogue.jsonl", initialize + "\n" + records_line({"live"}, 109) + "\n" +
+                                  R"({"action":"shutdownRequested"})" + "\n");
+  REQUIRE(box.replay({"dialogue.jsonl"}).status == 0);
+  const std::string shard = "shardId-000000000007";
+  box.write("a.jsonl", parked(shard, "101", "YQ==") + parked(shard, "103", "Yw=="));
+  box.write("b.jsonl", parked(shard, "102", "Yg=="));
+  const auto first = box.replay({"--parked", "a.jsonl"}, {"c"});
+  CAPTURE(first.out, first.err);
+  CHECK(first.status == 0);
+  const auto second = box.replay({"--parked", "b.jsonl"});
+  CHECK(second.status == 0);
+  CHECK(box.read("out") == "live\na\nb\n");
+
+  std::string again;
+  for (const std::string& name : box.list(".")) {
+    if (name.starts_with("parked-")) again = name;
+  }
+  CAPTURE(again);
+  REQUIRE(again.ends_with("-" + shard + ".parked.jsonl"));
+  // In the same run as another file with the shard's own name.
+  const auto third = box.replay({"--parked", again, "b.jsonl"});
+  CAPTURE(third.out);
   CHECK(third.status == 0);
-  CHECK(box.read("shardId-000000000007.parked.jsonl").find(R"("data":"Yg==")") !=
-        std::string::npos);
+  CHECK(box.read("out") == "live\na\nb\nb\nc\n");
+  CHECK_THAT(third.out, Contains("2 records of " + shard));
+}
+
+TEST_CASE("each run of parked records has names of its own, which it tells", "[replay][parked]") {
+  const parking_box box;
+  // Two streams with the same shard. What has no stream is of the one that it can only be of.
+  const std::string of_one = parked("s", "1", "YQ==");
+  const auto of = [&](const std::string& stream) {
+    return R"({"application":"a","stream":")" + stream + "\"," + of_one.substr(1);
+  };
+  std::set<std::string> names;
+  for (const std::string& text : {of("one") + of("two"), of("one") + of_one, of_one}) {
+    box.write("a.jsonl", text);
+    const auto run = box.replay({"--parked", "--json", "a.jsonl"});
+    CAPTURE(run.out, run.err);
+    REQUIRE(run.status == 0);
+    const auto result = nlohmann::json::parse(run.out);
+    for (const auto& shard : result.at("shards")) {
+      const auto name = shard.at("shard").get<std::string>();
+      CHECK(names.insert(name).second);
+      CHECK(shard.at("parked").at("shard") == "s");
+      CHECK(name.starts_with("parked-"));
+      CHECK(name.ends_with("-s"));
+    }
+    CHECK_THAT(run.err, Contains("kclxx replay: the names of the shards begin with parked-"));
+  }
+  CHECK(names.size() == 4);
+  CHECK(box.read("out") == "a\na\na\na\n");
+}
+
+TEST_CASE("a run of parked records that broke off is continued under its name",
+          "[replay][parked]") {
+  const parking_box box;
+  box.write("a.jsonl", parked("s", "1", "YQ==") + parked("s", "2", "Yg=="));
+  const auto first = box.replay({"--parked", "a.jsonl"});
+  CAPTURE(first.err);
+  const std::string as = first.err.substr(first.err.find("--as ") + 5);
+  REQUIRE(box.replay({"--parked", "--as", as.substr(0, as.find('\n')), "a.jsonl"}).status == 0);
+  CHECK(box.read("out") == "a\nb\n");
+  REQUIRE(box.replay({"--parked", "a.jsonl"}).status == 0);
+  CHECK(box.read("out") == "a\nb\na\nb\n");
+  CHECK(box.replay({"--parked", "--as", "live", "a.jsonl"}).status == 2);
+}
+
+TEST_CASE("a record that was parked twice is delivered once, and a different one is refused",
+          "[replay][parked]") {
+  const parking_box box;
+  box.write("a.jsonl", parked("s", "1", "YQ==") + parked("s", "1", "YQ=="));
+  const auto twice = box.replay({"--parked", "a.jsonl"});
+  CHECK_THAT(twice.out, Contains("1 record of s, under the name above, each once: 2 lines have"));
+  CHECK(box.read("out") == "a\n");
+  box.write("a.jsonl", parked("s", "1", "YQ==") + parked("s", "1", "Yg=="));
+  const auto different = box.replay({"--parked", "a.jsonl"});
+  CHECK(different.status == 4);
+  CHECK_THAT(different.err, Contains("a.jsonl:2: is another record than a.jsonl:1"));
 }
 
 TEST_CASE("parked records of several files are played by shard, in order, and once each",
@@ -85,8 +167,8 @@ TEST_CASE("parked records of several files are played by shard, in order, and on
   CAPTURE(all.out, all.err);
   CHECK(all.status == 0);
   CHECK(box.read("out") == "a\nd\nc\nb\na\n");
-  CHECK_THAT(all.out, Contains("s-1  a.jsonl, b.jsonl"));
-  CHECK_THAT(all.out, Contains("s-2  a.jsonl"));
+  CHECK_THAT(all.out, Contains("-s-1  a.jsonl, b.jsonl"));
+  CHECK_THAT(all.out, Contains("-s-2  a.jsonl"));
   CHECK_THAT(all.err, Contains("b.jsonl:3: left out, since it is cut off"));
   CHECK_THAT(all.err, Contains("b.jsonl:5: left out, since it is cut off"));
   CHECK_THAT(all.err, Contains("b.jsonl:6: left out, since it is cut off"));
@@ -136,12 +218,22 @@ TEST_CASE("what is no file of parked records is one line, and nothing is played"
   const parking_box box;
   const auto [line, why] = GENERATE(table<std::string, std::string>({
       {R"({"kclxx_transcript":1})", "sequenceNumber"},
-      {"{nonsense}", "parse error"},
+      {"{nonsense}", "is no JSON: wrong or cut off at line 1, column 3"},
       {R"({"shard":"s","sequenceNumber":"x","subSequenceNumber":0})",
-       "sequenceNumber 'x' is not a number"},
-      {R"({"shard":"s","sequenceNumber":"1","subSequenceNumber":0,"data":"*"})", "data: "},
-      {R"({"sequenceNumber":"1","subSequenceNumber":0,"data":""})", "key 'shard' not found"},
-      {R"({"shard":"s","sequenceNumber":"1","subSequenceNumber":0})", "key 'data' not found"},
+       "\"sequenceNumber\" is not a number: 'x'"},
+      {R"({"shard":"s","sequenceNumber":"1","subSequenceNumber":0,"data":"*"})",
+       "\"data\" is not base64"},
+      {R"({"shard":"s","sequenceNumber":"1","subSequenceNumber":1e300,"data":""})",
+       "\"subSequenceNumber\" is no whole number from 0 to "},
+      {R"({"shard":"s","sequenceNumber":"1","subSequenceNumber":18446744073709551616,"data":""})",
+       "\"subSequenceNumber\" is no whole number from 0 to "},
+      {R"({"shard":"s","sequenceNumber":"1","subSequenceNumber":0,"data":"",)"
+       R"("approximateArrivalTimestamp":1e300})",
+       "\"approximateArrivalTimestamp\" is no whole number from "},
+      {R"({"shard":)" + std::string(200'000, '[') + std::string(200'000, ']') + "}",
+       "is nested deeper than 100 levels"},
+      {R"({"sequenceNumber":"1","subSequenceNumber":0,"data":""})", "\"shard\" is missing"},
+      {R"({"shard":"s","sequenceNumber":"1","subSequenceNumber":0})", "\"data\" is missing"},
   }));
   CAPTURE(line);
   box.write("a.jsonl", parked("s", "1", "YQ==") + line + "\n");

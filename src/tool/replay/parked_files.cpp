@@ -29,13 +29,17 @@ void wait_for_writer(const std::string& file) {
 
 }  // namespace
 
-std::vector<replay::parked_shard> read_parked_files(const std::vector<std::string>& files) {
+std::vector<replay::parked_shard> read_parked_files(const std::vector<std::string>& files,
+                                                    std::string run) {
+  if (run.empty()) run = replay::parked_records::new_run();
   replay::parked_records records;
+  std::vector<replay::parked_shard> shards;
   try {
     for (const std::string& file : files) {
       wait_for_writer(file);
       records.add_file(file, text_of_file(file));
     }
+    shards = records.shards(run);
   } catch (const replay::parked_error& error) {
     throw command_error(exit_status::bad_transcript, error.what());
   }
@@ -43,10 +47,11 @@ std::vector<replay::parked_shard> read_parked_files(const std::vector<std::strin
     std::cerr << "kclxx replay: " << place
               << ": left out, since it is cut off: a record is complete once its line is whole\n";
   }
-  auto shards = records.shards();
   if (shards.empty()) {
     throw command_error(exit_status::bad_transcript, "there is no parked record in the files");
   }
+  std::cerr << "kclxx replay: the names of the shards begin with " << run
+            << "; to continue this run if it breaks off: --as " << run << "\n";
   return shards;
 }
 
@@ -56,8 +61,8 @@ void count_parked(const std::vector<replay::parked_shard>& shards, replay_result
     const auto reached = shard.summary.resume.value_or(sequence_position("TRIM_HORIZON"));
     const auto& positions = shards[i].positions;  // in order
     const auto end = std::upper_bound(positions.begin(), positions.end(), reached);
-    shard.parked =
-        parked_count{positions.size(), static_cast<std::size_t>(end - positions.begin())};
+    shard.parked = parked_count{shards[i].shard, shards[i].lines, positions.size(),
+                                static_cast<std::size_t>(end - positions.begin())};
   }
 }
 

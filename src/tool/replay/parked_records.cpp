@@ -2,16 +2,22 @@
 #include "tool/replay/parked_records.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
+#include <ctime>
 #include <deque>
+#include <iterator>
+#include <random>
+#include <regex>
 #include <utility>
-
-#include <nlohmann/json.hpp>
 
 #include <kclxx/record.hpp>
 
 #include "daemon_model/lines.hpp"
 #include "protocol/base64.hpp"
+#include "protocol/decimal.hpp"
 #include "protocol/message.hpp"
+#include "tool/foreign_json.hpp"
 
 namespace kclxx::replay {
 
@@ -24,26 +30,36 @@ constexpr std::size_t most_records = 1000;
 constexpr std::size_t most_bytes = std::size_t{8} << 20;
 
 std::optional<std::string> text_or_null(const json& source, const char* key) {
-  const auto found = source.find(key);
-  if (found == source.end() || found->is_null()) return std::nullopt;
-  return found->get<std::string>();
+  const std::string* const found = tool::find_foreign_text(source, key);
+  return found == nullptr ? std::nullopt : std::optional(*found);
 }
 
 std::string decoded(std::string base64) {
   const auto result = protocol::decode_base64(base64.data(), base64.size());
-  if (result.error != nullptr) throw std::invalid_argument(std::string("data: ") + result.error);
+  if (result.error != nullptr)
+    throw tool::foreign_json_error(std::string("\"data\" ") + result.error);
   base64.resize(result.size);
   return base64;
 }
 
 sequence_position position_of(const json& source) {
-  const auto text = source.at("sequenceNumber").get<std::string>();
-  const auto position =
-      sequence_position::parse(text, source.at("subSequenceNumber").get<std::uint64_t>());
+  const std::string& text = tool::foreign_text(source, "sequenceNumber");
+  const auto sub = tool::find_foreign_number(source, "subSequenceNumber", 0);
+  if (!sub) throw tool::foreign_json_error("\"subSequenceNumber\" is missing");
+  const auto position = sequence_position::parse(text, static_cast<std::uint64_t>(*sub));
   if (!position || !position->is_number()) {
-    throw std::invalid_argument("sequenceNumber '" + text + "' is not a number");
+    throw tool::foreign_json_error("\"sequenceNumber\" is not a number: '" + text + "'");
   }
   return *position;
+}
+
+/// Of the name of a run, with what comes between it and the shard's own; 0 when there is none.
+std::size_t length_of_run(const std::string& shard) {
+  static const std::regex run("parked-[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}(-[0-9]+)?-");
+  std::smatch found;
+  return std::regex_search(shard, found, run, std::regex_constants::match_continuous)
+             ? static_cast<std::size_t>(found.length())
+             : 0;
 }
 
 }  // namespace
@@ -62,49 +78,107 @@ void parked_records::add_file(const std::string& name, std::string_view text) {
       continue;
     }
     try {
-      add_line(name, line);
-    } catch (const std::exception& error) {
-      const auto* parsing = dynamic_cast<const json::parse_error*>(&error);
-      if (parsing != nullptr && parsing->byte > line.size()) {  // it ended too early
-        cut_off_.push_back(place);
-        continue;
+      add_line(name, place, line);
+    } catch (const tool::foreign_json_error& error) {
+      if (!error.is_cut_off()) {
+        throw parked_error(place + ": is not a parked record: " + error.what());
       }
-      const std::string why = error.what();
-      const std::size_t own = why.starts_with("[json.") ? why.find("] ") + 2 : 0;
-      throw parked_error(place + ": is not a parked record: " + why.substr(own));
+      cut_off_.push_back(place);
     }
   }
 }
 
-void parked_records::add_line(const std::string& file, std::string_view line) {
-  const json source = json::parse(line);
-  parked one{{}, text_or_null(source, "partitionKey"), {}};
-  if (const auto arrival = source.find("approximateArrivalTimestamp"); arrival != source.end()) {
-    one.arrival = std::chrono::milliseconds(arrival->get<std::int64_t>());
+void parked_records::add_line(const std::string& file, const std::string& place,
+                              std::string_view line) {
+  const json source = tool::parse_foreign(line);
+  if (!source.is_object()) throw tool::foreign_json_error("no object");
+  parked one{place, {}, text_or_null(source, "partitionKey"), {}};
+  if (const auto arrival =
+          tool::find_foreign_number(source, "approximateArrivalTimestamp",
+                                    -protocol::most_milliseconds, protocol::most_milliseconds)) {
+    one.arrival = std::chrono::milliseconds(*arrival);
   }
   const auto position = position_of(source);
-  shard& to =
-      shards_[{text_or_null(source, "application").value_or(""),
-               text_or_null(source, "stream").value_or(""), source.at("shard").get<std::string>()}];
-  if (const json& data = source.at("data"); !data.is_null())
-    one.data = decoded(data.get<std::string>());
+  const std::string& id = tool::foreign_text(source, "shard");
+  shard& to = shards_[{text_or_null(source, "application").value_or(""),
+                       text_or_null(source, "stream").value_or(""), id.substr(length_of_run(id))}];
+  if (!source.contains("data")) throw tool::foreign_json_error("\"data\" is missing");
+  if (auto data = text_or_null(source, "data")) one.data = decoded(*std::move(data));
   if (to.files.empty() || to.files.back() != file) to.files.push_back(file);
-  to.records.insert_or_assign(position, std::move(one));
+  ++to.lines;
+  to.add(position, std::move(one));
 }
 
-std::vector<parked_shard> parked_records::shards() const {
+void parked_records::shard::add(const sequence_position& position, parked one) {
+  const auto [there, is_new] = records.try_emplace(position, one);
+  if (is_new ||
+      (there->second.data == one.data && there->second.partition_key == one.partition_key))
+    return;
+  throw parked_error(one.place + ": is another record than " + there->second.place +
+                     ", with the same position in the same shard: are they of two streams?");
+}
+
+void parked_records::shard::add(shard other) {
+  for (std::string& file : other.files) {
+    if (std::find(files.begin(), files.end(), file) == files.end())
+      files.push_back(std::move(file));
+  }
+  lines += other.lines;
+  for (auto& [position, one] : other.records) add(position, std::move(one));
+}
+
+// A record that fails again in a replay without KCLXX_APPLICATION_NAME is parked without its
+// stream.
+void parked_records::join_unnamed_streams() {
+  for (auto at = shards_.begin(); at != shards_.end();) {
+    const auto& [application, stream, id] = at->first;
+    const auto has_id = [&id = id](const auto& one) { return std::get<2>(one.first) == id; };
+    if (!application.empty() || !stream.empty() ||
+        std::count_if(shards_.begin(), shards_.end(), has_id) != 2) {
+      ++at;
+      continue;
+    }
+    // It is the first of its id in order.
+    std::find_if(std::next(at), shards_.end(), has_id)->second.add(std::move(at->second));
+    at = shards_.erase(at);
+  }
+}
+
+std::string parked_records::new_run() {
+  std::array<char, 40> text{};
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  const std::size_t length =
+      std::strftime(text.data(), text.size(), "parked-%Y%m%dT%H%M%SZ-", &parts);
+  std::snprintf(text.data() + length, text.size() - length, "%08x", std::random_device()());
+  return text.data();
+}
+
+bool parked_records::is_run(std::string_view name) {
+  return length_of_run(std::string(name) + "-") == name.size() + 1;
+}
+
+std::vector<parked_shard> parked_records::shards(const std::string& run) {
+  join_unnamed_streams();
   std::vector<parked_shard> all;
-  for (const auto& [name, from] : shards_) all.push_back(play(name, from));
+  std::map<std::string, int> streams;  // shards of different streams have the same ids
+  for (const auto& [name, from] : shards_) {
+    const std::string& id = std::get<2>(name);
+    const int number = ++streams[id];
+    all.push_back(play(run + (number > 1 ? "-" + std::to_string(number) : "") + "-" + id, from));
+    all.back().shard = id;
+  }
   return all;
 }
 
-parked_shard parked_records::play(const shard_name& name, const shard& shard) {
+parked_shard parked_records::play(const std::string& name, const shard& shard) {
   parked_shard result;
   for (const std::string& file : shard.files) {
     result.files += (result.files.empty() ? "" : ", ") + file;
   }
-  result.dialogue =
-      daemon_model::initialize_line(std::get<2>(name), sequence_position("TRIM_HORIZON")) + "\n";
+  result.lines = shard.lines;
+  result.dialogue = daemon_model::initialize_line(name, sequence_position("TRIM_HORIZON")) + "\n";
   std::vector<record> batch;
   std::deque<std::string> numbers;
   std::size_t bytes = 0;

@@ -32,6 +32,7 @@ struct replay_arguments {
   unsigned parallel = 8;
   bool prints_json = false;
   bool is_parked = false;
+  std::string run;  // of parked records, to be continued
   std::string report;
   std::string effects;
 };
@@ -88,7 +89,7 @@ int run_replay(replay_arguments& arguments, const std::vector<std::string>& chil
   std::vector<replay::parked_shard> parked;
   std::vector<replay_input> inputs;
   if (arguments.is_parked) {
-    parked = read_parked_files(arguments.files);
+    parked = read_parked_files(arguments.files, arguments.run);
     for (const auto& shard : parked) inputs.push_back({shard.files, shard.dialogue});
   } else {
     validate(arguments, child);
@@ -136,7 +137,15 @@ void add_options(CLI::App& command, replay_arguments& arguments) {
       ->required();
   auto* const parked = command.add_flag(
       "--parked", arguments.is_parked,
-      "The files are of parked records: deliver them again, each shard's in order");
+      "The files are of parked records: deliver them again, each shard's in order and once each,\n"
+      "under a name that no run had before");
+  add_option(command, "RUN", "--as", arguments.run,
+             "Continue a run of --parked that broke off, under the name that it has printed")
+      ->needs(parked)
+      ->check([](const std::string& name) {
+        return replay::parked_records::is_run(name) ? std::string()
+                                                    : name + " is not the name of a run";
+      });
   add_choice(command, "--answers",
              "Checkpoints fail where the recorded ones failed, or only where the child is wrong",
              "recorded", "model", [&arguments](bool is_model) {

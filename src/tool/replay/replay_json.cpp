@@ -59,7 +59,10 @@ json object_of(const replayed_shard& shard) {
   }
   result["shard"] = what.shard;
   if (shard.parked) {
-    result["parked"] = {{"records", shard.parked->records}, {"complete", shard.parked->complete}};
+    result["parked"] = {{"shard", shard.parked->shard},
+                        {"lines", shard.parked->lines},
+                        {"records", shard.parked->records},
+                        {"complete", shard.parked->complete}};
   }
   result.update(object_of(what.counts, what.took()));
   result["resume"] = nullptr;

@@ -16,8 +16,10 @@
 
 namespace kclxx::tool {
 
-/// How many parked records there were, and how many of them the child has completed.
+/// How many parked records there were, and how many of them the child's checkpoints cover.
 struct parked_count {
+  std::string shard;      ///< where they were parked
+  std::size_t lines = 0;  ///< more than records when some were parked more than once
   std::size_t records = 0;
   std::size_t complete = 0;
 };

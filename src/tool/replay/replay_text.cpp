@@ -91,9 +91,16 @@ void print_shard(std::ostream& out, const replayed_shard& shard) {
     print_row(out, "resumes", "after " + to_string(*what.resume));
   }
   if (shard.parked) {
+    const parked_count& parked = *shard.parked;
+    const bool is_double = parked.lines > parked.records;
     print_row(out, "parked",
-              grouped(shard.parked->complete) + " of " + grouped(shard.parked->records) +
-                  " records are complete");
+              grouped(parked.records) + (parked.records == 1 ? " record of " : " records of ") +
+                  printable(parked.shard) + ", under the name above" +
+                  (is_double ? ", each once: " + grouped(parked.lines) + " lines have them" : ""));
+    print_row(out, "",
+              grouped(parked.complete) + " of " + grouped(parked.records) +
+                  " records are complete: a checkpoint covers them. What the child "
+                  "applied, it alone knows");
   }
   for (const std::string& note : what.notes) print_row(out, "note", printable(note));
   print_diagnostics(out, "breach", shard.file, what.breaches);
