@@ -5,7 +5,7 @@
 #include <array>
 #include <charconv>
 
-#include <nlohmann/json.hpp>
+#include "tool/foreign_json.hpp"
 
 namespace kclxx::tool::lease_table {
 
@@ -38,6 +38,15 @@ class row {
     }
     return value;
   }
+  /// Digits of any length, without leading zeros.
+  [[nodiscard]] std::string digits(const char* name) const {
+    std::string value = text(name);
+    if (value.find_first_not_of("0123456789") != std::string::npos) {
+      throw wrong(std::string(name) + " is not a whole number");
+    }
+    return value.empty() ? value
+                         : value.erase(0, std::min(value.find_first_not_of('0'), value.size() - 1));
+  }
   [[nodiscard]] std::vector<std::string> texts(const char* name) const {
     const json* const value = find(name, "SS");
     std::vector<std::string> all;
@@ -67,19 +76,10 @@ class row {
   std::size_t number_;
 };
 
-/// Where a JSON text is wrong, as the parser has it: "line 3, column 1".
-std::string place_of(const json::parse_error& error) {
-  const std::string_view text = error.what();
-  const auto begin = text.find("at line ");
-  return begin == std::string_view::npos
-             ? ""
-             : " " + std::string(text.substr(begin, text.find(':', begin) - begin));
-}
-
 json parse_document(std::string_view text) {
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) throw bad_scan("it is empty");
   try {
-    json document = json::parse(text);
+    json document = parse_foreign(text);
     if (!document.is_object() || !document.contains("Items") || !document["Items"].is_array()) {
       throw bad_scan("it has no list Items, so it is not what aws dynamodb scan prints");
     }
@@ -90,8 +90,8 @@ json parse_document(std::string_view text) {
                      "; scan without --max-items and --no-paginate");
     }
     return document;
-  } catch (const json::parse_error& error) {
-    throw bad_scan("it is no JSON: wrong or cut off" + place_of(error));
+  } catch (const foreign_json_error& error) {
+    throw bad_scan(std::string("it ") + error.what());
   }
 }
 
@@ -104,7 +104,10 @@ lease lease_of(const row& source, std::string shard) {
           source.has("checkpointSubSequenceNumber")
               ? std::to_string(source.number("checkpointSubSequenceNumber"))
               : "0",
-          source.texts("parentShardId")};
+          source.texts("parentShardId"),
+          source.text("streamName"),
+          source.digits("startingHashKey"),
+          source.digits("endingHashKey")};
 }
 
 /// Rows that are no leases: KCL 3.5 has them in the lease table, 3.0 to 3.4 in another one.
@@ -119,8 +122,8 @@ std::map<std::string, backlog> backlogs_of(const json& document) {
   const auto found = document.find("kclxxBacklogs");
   if (found == document.end()) return all;
   const auto number = [](const json& item, const char* name) {
-    const auto value = item.find(name);
-    return value == item.end() ? std::nullopt : std::optional(value->get<std::uint64_t>());
+    const auto value = find_foreign_number(item, name, 0);
+    return value ? std::optional<std::uint64_t>(*value) : std::nullopt;
   };
   for (const auto& [shard, one] : found->items()) {
     all[shard] = {number(one, "records"), number(one, "oldest")};
@@ -135,9 +138,14 @@ scan parse_scan(std::string_view text) {
   scan all;
   try {
     all.backlogs = backlogs_of(document);
-    all.stream = document.value("stream", "");
+    if (const auto* const unleased = find_foreign(document, "kclxxUnleased")) {
+      all.unleased = unleased->get<std::vector<std::string>>();
+    }
+    if (const auto* const stream = find_foreign_text(document, "stream")) all.stream = *stream;
+  } catch (const foreign_json_error& error) {
+    throw bad_scan(error.what());
   } catch (const json::type_error&) {
-    throw bad_scan("stream or kclxxBacklogs is not as kclxx local has it");
+    throw bad_scan("\"kclxxUnleased\" is no list of texts");
   }
   const json& items = document["Items"];
   for (std::size_t i = 0; i < items.size(); ++i) {

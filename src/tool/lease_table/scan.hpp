@@ -26,6 +26,10 @@ struct lease {
   std::string sequence_number;  ///< or TRIM_HORIZON, LATEST, AT_TIMESTAMP, SHARD_END
   std::string sub_sequence_number;
   std::vector<std::string> parents;
+  std::string stream{};  ///< in a table of several; else empty
+  /// The hash keys of the shard, without leading zeros; empty in rows of KCL before 2.3.
+  std::string first_hash_key{};
+  std::string last_hash_key{};
 
   [[nodiscard]] bool has_ended() const { return sequence_number == "SHARD_END"; }
 };
@@ -49,6 +53,7 @@ struct scan {
   std::string client_version;  ///< of KCL 3's migration; empty: there is none
   std::string stream;          ///< only `kclxx local` knows it
   std::map<std::string, backlog> backlogs;
+  std::vector<std::string> unleased;  ///< shards without a lease; only `kclxx local` knows them
 
   /// What another table of KCL 3 has: leader and version of TABLE-CoordinatorState.
   void add_coordinator_state(std::string_view text);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "protocol/utf8.hpp"
+#include "tool/foreign_json.hpp"
 
 namespace kclxx::transcript {
 
@@ -14,22 +15,31 @@ namespace {
 
 using nlohmann::json;
 
-template <class Value>
-std::optional<Value> value_in(const json& object, const char* name, bool (json::*is_it)() const) {
-  const auto found = object.find(name);
-  if (found == object.end() || !((*found).*is_it)()) return std::nullopt;
-  return found->get<Value>();
+// An answer repeats what a child has written.
+constexpr std::size_t longest_answer = std::size_t{1} << 20;
+
+std::optional<std::string> text_in(const json& object, const char* name) {
+  const std::string* const found = tool::find_foreign_text(object, name);
+  return found == nullptr ? std::nullopt : std::optional(*found);
 }
 
-/// An answer keeps what the child had asked for, which need not be a position.
+/// An answer keeps what the child had asked for, which need not be a position. That of an old
+/// daemon has it in "checkpoint". Errors: tool::foreign_json_error for a wrong field.
 std::optional<line_summary> answer_in(std::string_view line) {
-  const json object = json::parse(protocol::replace_invalid_utf8(line), nullptr, false);
-  if (!object.is_object() || object.value("action", json()) != "checkpoint") return std::nullopt;
+  if (line.size() > longest_answer) return std::nullopt;
+  json object;
+  try {
+    object = tool::parse_foreign(protocol::replace_invalid_utf8(line));
+  } catch (const tool::foreign_json_error&) {  // the decoder says what is wrong
+    return std::nullopt;
+  }
+  const json* const action = tool::find_foreign(object, "action");
+  if (action == nullptr || *action != "checkpoint") return std::nullopt;
   line_summary answer{line_kind::checkpoint_answer, "checkpoint"};
-  answer.sequence_number = value_in<std::string>(object, "sequenceNumber", &json::is_string);
-  answer.sub_sequence_number =
-      value_in<std::int64_t>(object, "subSequenceNumber", &json::is_number_integer);
-  answer.error = value_in<std::string>(object, "error", &json::is_string);
+  answer.sequence_number = text_in(object, "sequenceNumber");
+  if (!answer.sequence_number) answer.sequence_number = text_in(object, "checkpoint");
+  answer.sub_sequence_number = tool::find_foreign_number(object, "subSequenceNumber");
+  answer.error = text_in(object, "error");
   return answer;
 }
 
@@ -44,7 +54,11 @@ line_summarizer::result line_summarizer::summarize(std::string_view line) {
   const auto* const batch =
       known == nullptr ? nullptr : std::get_if<protocol::process_records>(&known->body);
   if (batch == nullptr) {  // it is short, or the last one
-    if (auto answer = answer_in(line)) return *std::move(answer);
+    try {
+      if (auto answer = answer_in(line)) return *std::move(answer);
+    } catch (const tool::foreign_json_error& error) {
+      return protocol::decode_error{error.what(), {}};
+    }
   }
   if (known == nullptr) return std::get<protocol::decode_error>(std::move(decoded));
   line_summary found{static_cast<line_kind>(known->body.index()), std::move(known->action)};

@@ -2,6 +2,7 @@
 // The header is the only part of a transcript that is read as JSON.
 #include "tool/transcript/lines.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstddef>
@@ -14,6 +15,7 @@
 
 #include "protocol/base64.hpp"
 #include "protocol/json_string.hpp"
+#include "tool/foreign_json.hpp"
 
 namespace kclxx::transcript {
 
@@ -37,15 +39,15 @@ first_line parse_header(const json& value) {
                             "; this kclxx reads version " + std::to_string(format_version)};
   }
   header result;
-  const json shard = value.value("shard", json());
-  if (!shard.is_null() && !shard.is_string()) return wrong("shard", "a string or null");
-  if (shard.is_string()) result.shard = shard.get<std::string>();
-  const json started = value.value("started", json());
-  if (!started.is_string()) return wrong("started", "a string");
-  result.started = started.get<std::string>();
-  const json command = value.value("command", json());
-  if (!command.is_array()) return wrong("command", "a list of strings");
-  for (const json& one : command) {
+  const json* const shard = tool::find_foreign(value, "shard");
+  if (shard != nullptr && !shard->is_string()) return wrong("shard", "a string or null");
+  if (shard != nullptr) result.shard = shard->get<std::string>();
+  const json* const started = tool::find_foreign(value, "started");
+  if (started == nullptr || !started->is_string()) return wrong("started", "a string");
+  result.started = started->get<std::string>();
+  const json* const command = tool::find_foreign(value, "command");
+  if (command == nullptr || !command->is_array()) return wrong("command", "a list of strings");
+  for (const json& one : *command) {
     if (!one.is_string()) return wrong("command", "a list of strings");
     result.command.push_back(one.get<std::string>());
   }
@@ -80,7 +82,7 @@ class cursor {
   /// What is before the closing brace; false when there is none.
   bool eat_value(std::string_view& value) {
     if (!rest_.ends_with('}')) return false;
-    value = rest_.substr(0, rest_.size() - 1);
+    value = without_blanks(rest_.substr(0, rest_.size() - 1));
     return true;
   }
 
@@ -179,10 +181,13 @@ first_line parse_first_line(std::string_view line) {
   const not_a_transcript unknown{
       "is neither a transcript's header nor a line of the daemon (an object with \"action\")"};
   if (line.size() > max_parsed) return unknown;
-  const json value = json::parse(line, nullptr, false);
-  if (!value.is_object()) return unknown;
-  if (value.contains("kclxx_transcript")) return parse_header(value);
-  if (value.contains("action")) return daemon_lines_only{};
+  try {
+    const json value = tool::parse_foreign(line);
+    if (value.contains("kclxx_transcript")) return parse_header(value);
+    if (value.contains("action")) return daemon_lines_only{};
+  } catch (const tool::foreign_json_error& error) {
+    return not_a_transcript{unknown.why + ": it " + error.what()};
+  }
   return unknown;
 }
 
@@ -202,11 +207,21 @@ std::string format_time(std::chrono::system_clock::time_point date) {
 
 std::optional<std::string> initialized_shard(std::string_view line) {
   if (line.size() > max_parsed) return std::nullopt;
-  const json value = json::parse(line, nullptr, false);
-  if (!value.is_object() || value.value("action", json()) != "initialize") return std::nullopt;
-  const json shard = value.value("shardId", json());
-  if (!shard.is_string()) return std::nullopt;
-  return shard.get<std::string>();
+  try {
+    const json value = tool::parse_foreign(line);
+    const json* const action = tool::find_foreign(value, "action");
+    if (action == nullptr || *action != "initialize") return std::nullopt;
+    const std::string* const shard = tool::find_foreign_text(value, "shardId");
+    return shard == nullptr ? std::nullopt : std::optional(*shard);
+  } catch (const tool::foreign_json_error&) {  // the line is recorded all the same
+    return std::nullopt;
+  }
+}
+
+std::string_view without_blanks(std::string_view line) noexcept {
+  constexpr std::string_view blanks = " \t\r";
+  line.remove_prefix(std::min(line.find_first_not_of(blanks), line.size()));
+  return line.substr(0, line.find_last_not_of(blanks) + 1);
 }
 
 bool is_object(std::string_view line) noexcept {
@@ -218,6 +233,10 @@ const char* parse_entry(std::string_view line, entry& out, std::string& text) {
   std::int64_t microseconds = 0;
   if (!at.eat("{") || !at.eat_key(R"("at":)") || !at.eat_number(microseconds) || !at.eat_comma()) {
     return "does not begin with {\"at\":<microseconds>,";
+  }
+  // So that differences, in nanoseconds, fit.
+  if (std::chrono::microseconds(microseconds) > std::chrono::years(100)) {
+    return "\"at\" is more than 100 years after the beginning";
   }
   out.at = std::chrono::microseconds(microseconds);
   if (at.eat_key(R"("from":)")) return parse_line(at, out, text);

@@ -35,6 +35,9 @@ std::optional<std::string> initialized_shard(std::string_view line);
 /// where it was escaped. Null, or what is wrong.
 const char* parse_entry(std::string_view line, entry& out, std::string& text);
 
+/// The line without blanks before and after it, as a carriage return.
+[[nodiscard]] std::string_view without_blanks(std::string_view line) noexcept;
+
 /// Whether a line is unchanged in a transcript: it begins with { and ends with }.
 [[nodiscard]] bool is_object(std::string_view line) noexcept;
 

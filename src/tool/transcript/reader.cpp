@@ -28,7 +28,7 @@ reader::reader(byte_source& source, std::string name, std::size_t max_line)
     line_number_ = 1;
     fail("the file is empty");
   }
-  auto first = line.empty() ? not_a_transcript{"the line is empty"} : parse_first_line(line);
+  auto first = parse_first_line(line);
   if (auto* problem = std::get_if<not_a_transcript>(&first)) fail(problem->why);
   if (auto* found = std::get_if<header>(&first)) {
     header_ = std::move(*found);
@@ -61,6 +61,14 @@ void reader::fail(const std::string& message) const {
 }
 
 bool reader::next_line(std::string_view& line) {
+  while (read_line(line)) {
+    line = without_blanks(line);
+    if (!line.empty()) return true;
+  }
+  return false;
+}
+
+bool reader::read_line(std::string_view& line) {
   bool is_whole = lines_.next(line);
   while (!is_whole && lines_.rest().size() <= max_line_) {
     const std::size_t size = source_.read(lines_.prepare(chunk), chunk);
@@ -69,7 +77,7 @@ bool reader::next_line(std::string_view& line) {
     is_whole = lines_.next(line);
   }
   if (!is_whole) line = lines_.rest();
-  if (!is_whole && line.empty()) return false;
+  if (!is_whole && without_blanks(line).empty()) return false;
   ++line_number_;
   if (line.size() > max_line_) fail("is longer than the limit on lines");
   if (!is_whole) fail("is cut off: the file ends without a newline");

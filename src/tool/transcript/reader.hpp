@@ -49,7 +49,9 @@ class reader {
   bool next(entry& out);
 
  private:
+  /// The next line that is not empty, without blanks around it: the child takes these lines, too.
   bool next_line(std::string_view& line);
+  bool read_line(std::string_view& line);
   [[noreturn]] void fail(const std::string& message) const;
 
   byte_source& source_;

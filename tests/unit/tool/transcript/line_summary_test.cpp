@@ -54,6 +54,28 @@ TEST_CASE("data that is not base64 is an error of the line", "[transcript][summa
             .starts_with("records[1].data "));
 }
 
+TEST_CASE("an answer of an old daemon has its position in checkpoint", "[transcript][summary]") {
+  const auto old =
+      fine(R"({"action":"checkpoint","checkpoint":"456","error":"ThrottlingException"})");
+  CHECK(old.kind == line_kind::checkpoint_answer);
+  CHECK(old.sequence_number == "456");
+  CHECK(old.error == "ThrottlingException");
+}
+
+TEST_CASE("what is deep is an error of the line, and so is a number that does not fit",
+          "[transcript][summary]") {
+  const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+  CHECK(wrong("{\"action\":" + deep + "}") != "");
+  CHECK(wrong(R"({"action":"processRecords","records":)" + deep + "}") != "");
+  CHECK(fine(R"({"action":"new","more":)" + deep + "}").kind == line_kind::unknown_action);
+  for (const char* number :
+       {"1e300", "18446744073709551616", "9223372036854775808", "1.5", "\"1\""}) {
+    CHECK(wrong(R"({"action":"checkpoint","sequenceNumber":"1","subSequenceNumber":)" +
+                std::string(number) + "}")
+              .starts_with("\"subSequenceNumber\" is no whole number from "));
+  }
+}
+
 TEST_CASE("an empty batch has no position; a sequence number of zeros is one",
           "[transcript][summary]") {
   CHECK_FALSE(fine(R"({"action":"processRecords","records":[]})").position);

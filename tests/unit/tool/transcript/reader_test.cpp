@@ -90,6 +90,27 @@ TEST_CASE("spaces after : and , are read as json.dumps of python writes them", "
         lines{R"(2 1 daemon {"action": "leaseLost"})", "3 2 child x", "4 3 exit 10"});
 }
 
+TEST_CASE("blanks around a line and empty lines are left out, as the child does", "[transcript]") {
+  CHECK(read_all("\r\n {\"action\":\"initialize\"}\t\r\n \n"
+                 "\t{\"action\":\"leaseLost\"} \r\n\r\n ") ==
+        lines{"2 - daemon {\"action\":\"initialize\"}", "4 - daemon {\"action\":\"leaseLost\"}"});
+  CHECK(read_all("\r\n" + head.substr(0, head.size() - 1) + "\r\n\n" +
+                 R"({"at":1,"from":"daemon","line": {"action":"leaseLost"} } )" + "\r\n" +
+                 R"({"at":2,"event":"exit","status":3 })" + "\r\n") ==
+        lines{R"(4 1 daemon {"action":"leaseLost"})", "5 2 exit 3"});
+  CHECK(read_all(" \r\n\n") == lines{"file:1: the file is empty"});
+}
+
+TEST_CASE("JSON that is nested too deep is refused by its place", "[transcript]") {
+  for (const std::string field : {"kclxx_transcript", "shard", "command", "more"}) {
+    CAPTURE(field);
+    const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+    CHECK(read_all("{\"" + field + "\":" + deep + "}\n")
+              .at(0)
+              .ends_with("is nested deeper than 100 levels"));
+  }
+}
+
 TEST_CASE("a file of the daemon's lines alone is read, without times", "[transcript]") {
   CHECK(read_all("{\"action\":\"initialize\"}\n{\"action\":\"leaseLost\"}\n") ==
         lines{R"(1 - daemon {"action":"initialize"})", R"(2 - daemon {"action":"leaseLost"})"});
@@ -102,13 +123,14 @@ TEST_CASE("a file of the daemon's lines alone is read, without times", "[transcr
 
 TEST_CASE("what is not a transcript is refused with the file's name and the line", "[transcript]") {
   CHECK(read_all("") == lines{"file:1: the file is empty"});
-  CHECK(read_all("\n") == lines{"file:1: the line is empty"});
   const std::string neither =
       "file:1: is neither a transcript's header nor a line of the daemon (an object with "
       "\"action\")";
-  for (const char* text : {"hello\n", "[]\n", "{}\n", "{\"action\"\n", "\xFF\xFE{}\n"}) {
+  for (const char* text : {"[]\n", "{}\n"}) CHECK(read_all(text) == lines{neither});
+  for (const char* text : {"hello\n", "{\"action\"\n", "\xFF\xFE{}\n"}) {
     CAPTURE(text);
-    CHECK(read_all(text) == lines{neither});
+    CHECK(
+        read_all(text).at(0).starts_with(neither + ": it is no JSON: wrong or cut off at line 1"));
   }
   CHECK(read_all("{\"kclxx_transcript\":2}\n") ==
         lines{"file:1: is of version 2; this kclxx reads version 1"});
@@ -131,7 +153,9 @@ TEST_CASE("a damaged line is an error after everything before it was read", "[tr
     return all.back().substr(8);
   };
   const std::string no_beginning = "does not begin with {\"at\":<microseconds>,";
-  CHECK(error_of("") == no_beginning);
+  CHECK(error_of(R"({"at":9223372036854775807,"from":"daemon","line":{}})") ==
+        "\"at\" is more than 100 years after the beginning");
+  CHECK(error_of(R"({"at":1e300,"from":"daemon","line":{}})") == no_beginning);
   CHECK(error_of("nonsense") == no_beginning);
   CHECK(error_of(R"({"from":"daemon","at":0,"line":{}})") == no_beginning);
   CHECK(error_of(R"({"at":-1,"from":"daemon","line":{}})") == no_beginning);
