@@ -238,7 +238,9 @@ TEST_CASE("leases makes a table of what Node.js reads, and leaves with its statu
   CHECK(box.read("asked").ends_with(" application=my-app\n"));
   const auto tsv = leases("8", {"--tsv", "--stream", "words"});
   CHECK(tsv.status == 2);
-  CHECK(tsv.out == "shardId-1\tLATEST\t0\t-\t8\t3\t1500\n");
+  CHECK(tsv.out ==
+        "shard\tsequence_number\tsub_sequence_number\towner\tcounter\tlag\toldest_milliseconds\n"
+        "shardId-1\tLATEST\t0\t-\t8\t3\t1500\n");
   const auto garbled = leases("x");
   CHECK(garbled.status != 0);
   CHECK(contains(garbled.err, "kclxx local leases: Items[0]: leaseCounter is not a whole number"));

@@ -123,7 +123,8 @@ std::string to_table(const picture& all, std::int64_t now) {
 }
 
 std::string to_tsv(const picture& all) {
-  std::string text;
+  std::string text =
+      "shard\tsequence_number\tsub_sequence_number\towner\tcounter\tlag\toldest_milliseconds\n";
   for (const shard_state& one : all.shards) {
     const cells fields{one.lease.shard,
                        one.lease.sequence_number,
@@ -133,7 +134,7 @@ std::string to_tsv(const picture& all) {
                        number_or_dash(one.waiting.records),
                        number_or_dash(one.waiting.oldest)};
     for (const std::string& field : fields) {
-      text += field;
+      text += printable(field);
       text += &field == &fields.back() ? '\n' : '\t';
     }
   }

@@ -11,7 +11,7 @@ namespace kclxx::tool::lease_table {
 /// For people. `now`: in seconds since 1970.
 [[nodiscard]] std::string to_table(const picture& all, std::int64_t now);
 
-/// One line for each lease, of fields between tabs.
+/// A header line, then one line for each lease, of fields between tabs.
 [[nodiscard]] std::string to_tsv(const picture& all);
 
 /// An object, in one line or for people; docs/leases.md has its fields.

@@ -2,6 +2,7 @@
 #include "tool/lease_table/observation.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "tool/text.hpp"
@@ -36,6 +37,54 @@ const lease* unfinished_parent(const scan& table, const lease& child) {
 /// Whether a worker assigns the leases. Before that each takes its own, as with KCL 2.
 bool needs_leader(const scan& table) {
   return table.client_version.starts_with("CLIENT_VERSION_3X");
+}
+
+/// Hash keys, as digits without leading zeros.
+bool is_less(const std::string& one, const std::string& other) {
+  return one.size() != other.size() ? one.size() < other.size() : one < other;
+}
+
+std::string successor_of(std::string hash_key) {
+  std::size_t at = hash_key.size();
+  while (at > 0 && hash_key[at - 1] == '9') hash_key[--at] = '0';
+  if (at == 0) return "1" + hash_key;
+  ++hash_key[at - 1];
+  return hash_key;
+}
+
+std::string predecessor_of(std::string hash_key) {
+  std::size_t at = hash_key.size();
+  while (hash_key[at - 1] == '0') hash_key[--at] = '9';
+  --hash_key[at - 1];
+  return hash_key.size() > 1 && hash_key.front() == '0' ? hash_key.substr(1) : hash_key;
+}
+
+/// The hash keys that no lease of the stream covers: "A to B". As the KCL does it, by the leases
+/// whose shards have not ended; an ended one without children is told of by itself.
+std::vector<std::string> holes_in(const scan& table, const std::string& stream) {
+  const std::string last = "340282366920938463463374607431768211455";
+  std::vector<const lease*> all;
+  bool has_ranges = false;  // DynamoDB Streams have none: each of their shards has 0 to 1
+  for (const lease& one : table.leases) {
+    if (one.stream != stream || (one.has_ended() && has_children(table, one))) continue;
+    if (one.first_hash_key.empty() || one.last_hash_key.empty()) return {};
+    has_ranges = has_ranges || one.first_hash_key != "0" || one.last_hash_key != "1";
+    all.push_back(&one);
+  }
+  if (!has_ranges) return {};
+  std::sort(all.begin(), all.end(), [](const lease* one, const lease* other) {
+    return is_less(one->first_hash_key, other->first_hash_key);
+  });
+  std::vector<std::string> holes;
+  std::string next = "0";  // the first that is not covered so far
+  for (const lease* one : all) {
+    if (is_less(next, one->first_hash_key)) {
+      holes.push_back(next + " to " + predecessor_of(one->first_hash_key));
+    }
+    if (!is_less(one->last_hash_key, next)) next = successor_of(one->last_hash_key);
+  }
+  if (!is_less(last, next)) holes.push_back(next + " to " + last);
+  return holes;
 }
 
 }  // namespace
@@ -87,6 +136,13 @@ void observation::add(scan next, time instant) {
     note_value("counter " + one.shard, one.owner + " " + std::to_string(one.counter));
     note_value("owners " + one.shard, one.checkpoint_owner + " " + one.owner);
   }
+  std::set<std::string> streams;
+  for (const lease& one : next.leases) streams.insert(one.stream);
+  for (const std::string& stream : streams) {
+    for (const std::string& hole : holes_in(next, stream)) {
+      note_value("hole " + (stream.empty() ? hole : hole + " of stream " + stream), "");
+    }
+  }
   if (next.leader) note_value("leader", next.leader->owner + " " + next.leader->version);
   if (scans_ == 0) first_ = instant;
   last_ = instant;
@@ -132,7 +188,10 @@ std::string observation::when_to_start() const {
 
 std::string observation::why_free() const {
   if (lacks_leader()) return "no worker has it, and there is no leader to give it to one";
-  return "no worker has it: " + when_to_start();
+  const std::string who = needs_leader(latest_)
+                              ? "the leader " + latest_.leader->owner + " has yet to assign it; "
+                              : "";
+  return "no worker has it: " + who + when_to_start();
 }
 
 std::string observation::why_not_renewed(const lease& one) const {
@@ -201,6 +260,20 @@ void observation::look_at_leader(picture& all) const {
   }
 }
 
+// While a worker makes the leases of a new table, some are not there yet.
+void observation::look_at_shards_without_lease(picture& all) const {
+  const std::string hole = "hole ";
+  for (auto at = seen_.lower_bound(hole); at != seen_.end() && at->first.starts_with(hole); ++at) {
+    if (scans_ > 1 && at->second.since == last_) continue;
+    all.notes.push_back({true, "no lease covers hash keys " + at->first.substr(hole.size()) +
+                                   ": no worker reads the shard. The leader makes its lease again "
+                                   "within 5 min, and it begins at initialPositionInStream"});
+  }
+  for (const std::string& shard : latest_.unleased) {
+    all.notes.push_back({true, "the shard " + shard + " has no lease: no worker reads it"});
+  }
+}
+
 picture observation::look() const {
   picture all;
   all.other_rows = latest_.other_rows;
@@ -213,6 +286,7 @@ picture observation::look() const {
   if (all.shards.empty()) {
     all.notes.push_back({true, "the table has no lease: no worker has begun; see its log"});
   }
+  look_at_shards_without_lease(all);
   look_at_leader(all);
   if (!all.other_rows.empty()) {
     std::string keys;

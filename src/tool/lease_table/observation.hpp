@@ -89,6 +89,7 @@ class observation {
   [[nodiscard]] std::string why_not_renewed(const lease& one) const;
   [[nodiscard]] std::optional<bool> is_leader_moving() const;
   void look_at_leader(picture& all) const;
+  void look_at_shards_without_lease(picture& all) const;
 
   time limit_;
   scan latest_;

@@ -231,7 +231,7 @@ void add_leases(CLI::App& local, invocation& run) {
   leases.flag("--watch", "Repeat each second");
   leases.flag(
       "--tsv",
-      "For scripts: shard, sequence and sub-sequence number, owner, counter, lag, milliseconds");
+      "For scripts: a header line, then a line for each lease, its fields separated by tabs");
 }
 
 }  // namespace

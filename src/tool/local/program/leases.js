@@ -6,7 +6,8 @@ const { dynamodbClient, kinesisClient } = require('./clients.js');
 const { explained, Failure } = require('./failure.js');
 const { readRows } = require('./lease_table.js');
 const { runningState } = require('./state.js');
-const { listStreams } = require('./streams.js');
+const { parentsOf } = require('./shards.js');
+const { listShards, listStreams } = require('./streams.js');
 
 // The lease table does not name its stream.
 async function streamOf(kinesis, application, named) {
@@ -41,11 +42,23 @@ async function printLeases({ application, stream: named, watch, ...options }) {
   for (;;) {
     const rows = await readRows(dynamodb, application);
     if (rows === undefined && !watch) throw new Failure(`there is no lease table ${application}; the daemon creates it`);
-    process.stdout.write(`${JSON.stringify({ stream, ...await picture(rows ?? [], backlogs) })}\n`);
+    const kclxxUnleased = rows === undefined ? [] : unleased(await explained({}, () => listShards(kinesis, stream)), rows);
+    process.stdout.write(`${JSON.stringify({ stream, kclxxUnleased, ...await picture(rows ?? [], backlogs) })}\n`);
     if (!watch) return;
     await sleep(1000);
     runningState(options); // never another process that got the port meanwhile
   }
 }
 
-module.exports = { printLeases };
+// Shards that no worker reads: without a lease, and no lease of a descendant tells that they were read, none of an ancestor
+// that the KCL will make theirs when that one has ended.
+function unleased(shards, rows) {
+  const byId = new Map(shards.map((shard) => [shard.ShardId, shard]));
+  const leases = new Map(rows.filter((row) => row.checkpoint !== undefined).map((row) => [row.leaseKey.S, row.checkpoint.S]));
+  const ancestors = (shard) => parentsOf(shard).filter((id) => byId.has(id)).flatMap((id) => [id, ...ancestors(byId.get(id))]);
+  const isRead = new Set([...leases.keys()].filter((id) => byId.has(id)).flatMap((id) => ancestors(byId.get(id))));
+  return shards.filter((shard) => !leases.has(shard.ShardId) && !isRead.has(shard.ShardId)
+    && !ancestors(shard).some((id) => leases.has(id) && leases.get(id) !== 'SHARD_END')).map((shard) => shard.ShardId);
+}
+
+module.exports = { printLeases, unleased };

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -86,6 +87,74 @@ TEST_CASE("2: a lease without an owner (removed) is free, and stuck when nobody 
   const picture late = seen("no_owner", {0, 12});
   CHECK(shard(late, 1).state == lease_state::stuck);
   CHECK(shard(late, 1).cause == "no worker has it: if none runs, start one");
+}
+
+TEST_CASE("a free lease names the leader that has yet to assign it", "[leases]") {
+  scan free = table("leader_killed_1");
+  free.leases[1].owner.clear();
+  observation all(12s);
+  all.add(free, 0s);
+  CHECK(shard(all.look(), 1).cause ==
+        "no worker has it: the leader host-1 has yet to assign it; if none runs, start one");
+}
+
+TEST_CASE("a shard whose row is gone is stuck, and named by its hash keys", "[leases]") {
+  const auto of = [](const std::vector<std::pair<std::string, std::string>>& ranges,
+                     const std::string& more = "") {
+    std::string items;
+    int number = 0;
+    for (const auto& [first, last] : ranges) {
+      items += (items.empty() ? "" : ",") + std::string(R"({"leaseKey":{"S":"s-)") +
+               std::to_string(++number) + R"("},"leaseCounter":{"N":"1"},"checkpoint":{"S":"1"},)" +
+               R"("startingHashKey":{"S":")" + first + R"("},"endingHashKey":{"S":")" + last +
+               "\"}" + more + "}";
+    }
+    return parse_scan("{\"Items\":[" + items + "]}");
+  };
+  const auto problems = [](const scan& table, std::vector<int> seconds = {0}) {
+    observation all(12s);
+    for (const int at : seconds) all.add(table, std::chrono::seconds(at));
+    std::vector<std::string> found;
+    for (const note& one : all.look().notes) {
+      if (one.is_problem) found.push_back(one.text.substr(0, one.text.find(':')));
+    }
+    return found;
+  };
+  using texts = std::vector<std::string>;
+  const std::string last = "340282366920938463463374607431768211455";
+  CHECK(problems(of({{"0", last}})).empty());
+  CHECK(problems(of({{"101", last}, {"0", "100"}, {"0", "99"}})).empty());
+  CHECK(problems(of({{"000", "00100"}, {"0101", last}})).empty());
+  CHECK(problems(of({{"0", "100"}, {"200", last}})) ==
+        texts{"no lease covers hash keys 101 to 199"});
+  CHECK(problems(of({{"1000", "1999"}})) ==
+        texts{"no lease covers hash keys 0 to 999", "no lease covers hash keys 2000 to " + last});
+  CHECK(problems(of({{"0", last}, {"0", "5"}, {"0", "1"}}), {0, 12}).empty());
+  CHECK(problems(of({{"0", "100"}, {"200", last}}), {0, 12}).size() == 1);
+  // Two streams in a table do not cover each other's.
+  CHECK(problems(of({{"0", "100"}}, R"(,"streamName":{"S":"a"})")) ==
+        texts{"no lease covers hash keys 101 to " + last + " of stream a"});
+  // DynamoDB Streams have no hash keys, old tables do not tell them.
+  CHECK(problems(of({{"0", "1"}, {"0", "1"}})).empty());
+  CHECK(problems(table("owner_killed")).empty());
+  CHECK(error_of(R"({"Items":[{"leaseKey":{"S":"s"},"leaseCounter":{"N":"1"},)"
+                 R"("startingHashKey":{"S":"-1"}}]})") ==
+        "Items[0]: startingHashKey is not a whole number");
+  // A scan that came while leases were made is not believed.
+  observation made(12s);
+  made.add(of({{"0", last}}), 0s);
+  made.add(of({{"0", "100"}}), 12s);
+  CHECK_FALSE(has_note(made.look(), true, "no lease covers"));
+}
+
+TEST_CASE("shards that kclxx local knows to have no lease are named", "[leases]") {
+  CHECK(has_note(
+      [] {
+        observation all(12s);
+        all.add(parse_scan(R"({"Items":[],"kclxxUnleased":["shardId-1"]})"), 0s);
+        return all.look();
+      }(),
+      true, "the shard shardId-1 has no lease"));
 }
 
 TEST_CASE("3: a hand-over is one for 35 s, and then a checkpointOwner that stayed", "[leases]") {
@@ -208,10 +277,14 @@ TEST_CASE("what is no scan, or not all of one, is told with its place", "[leases
         "Items[0]: leaseCounter is not a whole number");
   CHECK(error_of(lease + R"("parentShardId": {"SS": [1]}}]})") ==
         "Items[0]: parentShardId is no set of texts");
-  for (const char* own : {R"("stream": 1)", R"("kclxxBacklogs": {"s": {"records": "many"}})"}) {
-    CHECK(error_of(std::string(R"({"Items": [], )") + own + "}") ==
-          "stream or kclxxBacklogs is not as kclxx local has it");
+  CHECK(error_of(R"({"Items": [], "stream": 1})") == "\"stream\" is no text");
+  for (const char* number : {"\"many\"", "-1", "1e300", "9223372036854775808"}) {
+    CHECK(contains(error_of(std::string(R"({"Items": [], "kclxxBacklogs": {"s": {"records": )") +
+                            number + "}}}"),
+                   "\"records\" is no whole number from 0 to "));
   }
+  CHECK(error_of("{\"Items\": " + std::string(200'000, '[')) ==
+        "it is nested deeper than 100 levels");
 }
 
 TEST_CASE("the table aligns its columns, and shows no control characters", "[leases]") {
@@ -229,7 +302,8 @@ TEST_CASE("the table aligns its columns, and shows no control characters", "[lea
         "has it: if none runs, start one\n"
         "note: whether counters move is not known from one scan\n");
   CHECK(to_tsv(one) ==
-        "shardId-0\tTRIM_HORIZON\t0\ta\x1b[31m\t7\t1200\t64000\n"
+        "shard\tsequence_number\tsub_sequence_number\towner\tcounter\tlag\toldest_milliseconds\n"
+        "shardId-0\tTRIM_HORIZON\t0\ta?[31m\t7\t1200\t64000\n"
         "shardId-1\t" +
             std::string(56, '4') + "\t2\t-\t12345\t-\t-\n");
 }
