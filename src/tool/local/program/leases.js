@@ -6,7 +6,7 @@ const { dynamodbClient, kinesisClient } = require('./clients.js');
 const { explained, Failure } = require('./failure.js');
 const { readRows } = require('./lease_table.js');
 const { runningState } = require('./state.js');
-const { parentsOf } = require('./shards.js');
+const { unleased } = require('./shards.js');
 const { listShards, listStreams } = require('./streams.js');
 
 // The lease table does not name its stream.
@@ -19,12 +19,14 @@ async function streamOf(kinesis, application, named) {
     : `there is no stream ${named}; ${there}`);
 }
 
+// The KCL may keep other things in this table too; only leases have a checkpoint.
+const leasesIn = (rows) => rows.filter(({ checkpoint }) => checkpoint !== undefined)
+  .map(({ leaseKey, checkpoint }) => ({ shard: leaseKey.S, sequence: checkpoint.S }));
+
 // All of it as it was at one moment: the rows, which one call reads, and of the records those that had arrived then.
 // Reading the records takes a while after that, when there are many.
 async function picture(rows, backlogs) {
-  // The KCL may keep other things in this table too; only leases have a checkpoint.
-  const leases = rows.filter(({ checkpoint }) => checkpoint !== undefined)
-    .map(({ leaseKey, checkpoint }) => ({ shard: leaseKey.S, sequence: checkpoint.S }));
+  const leases = leasesIn(rows);
   const now = Date.now();
   await explained({}, () => backlogs.read(leases, now));
   const waiting = leases.map((lease) => [lease.shard, backlogs.of(lease, now)]).filter(([, backlog]) => backlog !== undefined)
@@ -42,7 +44,7 @@ async function printLeases({ application, stream: named, watch, ...options }) {
   for (;;) {
     const rows = await readRows(dynamodb, application);
     if (rows === undefined && !watch) throw new Failure(`there is no lease table ${application}; the daemon creates it`);
-    const kclxxUnleased = rows === undefined ? [] : unleased(await explained({}, () => listShards(kinesis, stream)), rows);
+    const kclxxUnleased = rows === undefined ? [] : unleased(await explained({}, () => listShards(kinesis, stream)), leasesIn(rows));
     process.stdout.write(`${JSON.stringify({ stream, kclxxUnleased, ...await picture(rows ?? [], backlogs) })}\n`);
     if (!watch) return;
     await sleep(1000);
@@ -50,15 +52,4 @@ async function printLeases({ application, stream: named, watch, ...options }) {
   }
 }
 
-// Shards that no worker reads: without a lease, and no lease of a descendant tells that they were read, none of an ancestor
-// that the KCL will make theirs when that one has ended.
-function unleased(shards, rows) {
-  const byId = new Map(shards.map((shard) => [shard.ShardId, shard]));
-  const leases = new Map(rows.filter((row) => row.checkpoint !== undefined).map((row) => [row.leaseKey.S, row.checkpoint.S]));
-  const ancestors = (shard) => parentsOf(shard).filter((id) => byId.has(id)).flatMap((id) => [id, ...ancestors(byId.get(id))]);
-  const isRead = new Set([...leases.keys()].filter((id) => byId.has(id)).flatMap((id) => ancestors(byId.get(id))));
-  return shards.filter((shard) => !leases.has(shard.ShardId) && !isRead.has(shard.ShardId)
-    && !ancestors(shard).some((id) => leases.has(id) && leases.get(id) !== 'SHARD_END')).map((shard) => shard.ShardId);
-}
-
-module.exports = { printLeases, unleased };
+module.exports = { printLeases };

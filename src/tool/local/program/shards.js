@@ -48,4 +48,15 @@ function expectNeighbours(shards, one, other) {
     (beside.length > 0 ? namesOf(beside) : 'none'));
 }
 
-module.exports = { isOpen, parentsOf, rangeOf, rootsOf, openShard, middleOf, inOrder, expectNeighbours };
+// Shards that no worker reads: without a lease, and no lease of a descendant tells that they were read, none of an ancestor
+// that the KCL will make theirs when that one has ended.
+function unleased(shards, all) {
+  const byId = new Map(shards.map((shard) => [shard.ShardId, shard]));
+  const leases = new Map(all.map(({ shard, sequence }) => [shard, sequence]));
+  const ancestors = (shard) => parentsOf(shard).filter((id) => byId.has(id)).flatMap((id) => [id, ...ancestors(byId.get(id))]);
+  const isRead = new Set([...leases.keys()].filter((id) => byId.has(id)).flatMap((id) => ancestors(byId.get(id))));
+  return shards.filter((shard) => !leases.has(shard.ShardId) && !isRead.has(shard.ShardId)
+    && !ancestors(shard).some((id) => leases.has(id) && leases.get(id) !== 'SHARD_END')).map((shard) => shard.ShardId);
+}
+
+module.exports = { isOpen, parentsOf, rangeOf, rootsOf, openShard, middleOf, inOrder, expectNeighbours, unleased };
