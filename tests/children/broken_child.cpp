@@ -188,10 +188,16 @@ class broken_child {
         if (broken("lease-is-gone")) std::exit(1);
       }
       if (error == "ThrottlingException" && broken("throttled-checkpoint")) std::exit(1);
+      has_dropped_ |= error == "ThrottlingException" && broken("throttled-and-dropped");
+      if (has_dropped_) return error;
+      if (!error.empty() && broken("final-checkpoint-error")) lease_is_gone_ |= is_final;
+      if (!error.empty() && broken("only-messages-on-error")) write("a checkpoint failed");
       const bool is_dependency = error == "KinesisClientLibDependencyException";
       if (is_dependency && broken("dependency-checkpoint")) std::exit(1);
       const bool is_unknown = error == "TomorrowsException" && broken("unknown-checkpoint-error");
       if (is_dependency && broken("shard-end-dependency") && is_ended_) return error;
+      const bool is_shutdown = was_asked_to_shut_down_ && !is_ended_;
+      if (is_dependency && broken("shutdown-dependency") && is_shutdown) return error;
       const bool may_again = error == "ThrottlingException" || is_dependency || is_unknown;
       const bool is_endless = is_unknown || broken("shutdown-gives-up") ||
                               broken("shard-end-gives-up") || has_fault("retries without end");
@@ -214,10 +220,15 @@ class broken_child {
       if (!process(message.at("records"))) return false;
     } else if (action == "shutdownRequested") {
       was_asked_to_shut_down_ = true;
+      if (has_failed_ && has_fault("fails later")) return false;
+      if (has_failed_ && !broken("poison-at-shutdown")) {
+        status(action);
+        return true;
+      }
       if (broken("shutdown-requested-first") && last_.is_null()) return false;
       const bool again = !broken("throttled-at-shutdown");
       const bool is_down = broken("sigterm-then-shutdown") && was_terminated != 0;
-      const bool has_none = broken("aggregate-is-known") && last_.is_null();
+      const bool has_none = has_dropped_ || (broken("aggregate-is-known") && last_.is_null());
       if (broken("greatest-sub-sequence") || broken("compares-text")) {
         if (!last_.is_null()) persist_up_to(last_);
       } else if (!broken("checkpoint-at-shutdown") && !is_down && !has_none) {
@@ -240,6 +251,7 @@ class broken_child {
   }
 
   bool process(const json& records) {
+    if (records.empty() && has_fault("asks for None in an empty batch")) ask("None", nullptr);
     if (records.empty()) return true;
     if (broken("aggregate-is-known") && records[0].at("sequenceNumber") == start_) return true;
     if (broken("unread-answers")) ask_for_each(records);
@@ -257,8 +269,12 @@ class broken_child {
     if (is_poisoned) {
       if (broken("poison-exit")) hang();
       if (broken("poison-checkpoint")) persist_up_to(records.back());
-      if (!broken("poison-status")) return false;
+      // As one that processes on a thread of its own: the status comes first.
+      has_failed_ = broken("poison-stays") || broken("poison-shard-end") ||
+                    broken("poison-at-shutdown") || has_fault("fails later");
+      return has_failed_;
     }
+    if (has_failed_) return !has_fault("fails later");
     if (first_.is_null()) first_ = records.front();
     last_ = records.back();
     if (batches_++ % 2 == 0) {
@@ -297,6 +313,7 @@ class broken_child {
 
   /// False: it could not be, and the child leaves.
   bool end_shard(bool is_old) {
+    if (has_failed_ && !broken("poison-shard-end")) return false;
     if (broken("shard-end") || (broken("shard-end-old") && is_old)) return true;
     if (broken("shard-end-without-records") && last_.is_null()) return true;
     if (broken("shard-end-empty-shard") && last_.is_null() && start_ == "LATEST") return true;
@@ -306,6 +323,7 @@ class broken_child {
       sequence = last_.at("sequenceNumber");
       sub = 0;
     }
+    if (broken("final-checkpoint-error") && lease_is_gone_) return true;
     const std::string error = persist(sequence, sub, !broken("shard-end-throttled"));
     if (error == "ShutdownException") return !broken("shard-end-lease-gone");
     if (error == "TomorrowsException" && broken("shard-end-unknown")) return true;
@@ -323,6 +341,8 @@ class broken_child {
   bool is_ended_ = false;
   bool was_asked_to_shut_down_ = false;
   bool lease_is_gone_ = false;
+  bool has_dropped_ = false;  // a position whose checkpoint failed
+  bool has_failed_ = false;   // at a record, after its status
 };
 
 }  // namespace

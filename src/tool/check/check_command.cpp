@@ -87,24 +87,16 @@ std::vector<check::finished_rule> run_rules(const std::vector<check::rule>& rule
     return std::make_unique<checked_process>(command, settings.limits.step);
   };
   check::write_tap_header(std::cout, rules.size());
-  // First: who does not answer it costs the time limit with every rule. Not when --only names
-  // others, some of which need no answer.
-  const auto initialize =
-      std::find_if(rules.begin(), rules.end(),
-                   [](const check::rule& candidate) { return candidate.name == "initialize"; });
-  check::result first;
-  if (initialize != rules.end()) first = check::run_rule(*initialize, start, settings);
   std::vector<check::finished_rule> all;
+  bool is_initialized = true;  // or each rule would come to the same end
   for (const check::rule& candidate : rules) {
+    check::result outcome{check::result::verdict::skipped,
+                          "not run, since the child does not answer initialize"};
+    if (is_initialized) outcome = check::run_rule(candidate, start, settings);
     if (candidate.name == "initialize") {
-      all.push_back({candidate, first});
-    } else if (first.is_unresponsive) {
-      all.push_back({candidate,
-                     {check::result::verdict::skipped,
-                      "not run, since the child does not answer initialize"}});
-    } else {
-      all.push_back({candidate, check::run_rule(candidate, start, settings)});
+      is_initialized = outcome.is == check::result::verdict::passed;
     }
+    all.push_back({candidate, std::move(outcome)});
     check::write_tap(std::cout, all.size(), candidate, all.back().result);
     std::cout.flush();
   }
@@ -126,7 +118,18 @@ exit_status run_check(const check_options& options, const names& command) {
     check::write_junit(junit->stream(), boost::join(command, " "), all);
     junit->commit();
   }
-  if (check::count(all, check::result::verdict::failed) > 0) return exit_status::finding;
+  names too_slow;
+  for (const check::finished_rule& one : all) {
+    if (one.result.has_timed_out) too_slow.emplace_back(one.rule.name);
+  }
+  if (!too_slow.empty()) {
+    std::cerr << "kclxx check: not judged, since the child missed --timeout before it came to what "
+                 "the rule is about: "
+              << boost::join(too_slow, ", ") << '\n';
+  }
+  if (check::count(all, check::result::verdict::failed) > 0 || !too_slow.empty()) {
+    return exit_status::finding;
+  }
   if (check::count(all, check::result::verdict::passed) > 0) return exit_status::ok;
   std::cerr << "kclxx check: no result: every rule was skipped (the first: "
             << all.front().result.seen << ")" << '\n';
@@ -169,7 +172,7 @@ void add_check_command(CLI::App& app, invocation& run) {
   add_seconds(command, "--retry-limit", options->limits.retries,
               "How long the child may retry a checkpoint");
   add_option(command, "FILE", "--data", options->data,
-             "A file with a payload in each line: the records' data, in turn");
+             "A FILE with a payload in each line: the records' data, in turn");
   add_option(command, "TEXT", "--poison", options->poison,
              "The child's processor throws at a record with this data");
   add_option(command, "TEXT", "--prints", options->prints,

@@ -106,8 +106,6 @@ const checkpoint_seen* lockstep_daemon::failed_with(std::string_view error) cons
 void lockstep_daemon::call(const action& action, std::string_view circumstances) {
   const auto reaction = attempt(action);
   if (reaction.is_answered) return;
-  const bool is_silent = !reaction.is_gone && !reaction.is_wrong;
-  if (is_silent && action.kind == action_kind::initialize) throw no_response(reaction.seen);
   throw breach(circumstances.empty() ? reaction.seen
                                      : std::string(circumstances) + ": " + reaction.seen);
 }
@@ -139,8 +137,9 @@ reaction lockstep_daemon::await(const action& action,
   const auto time = limit.value_or(limits_.step);
   wait_ = {steady::now() + time, time, limit ? "" : " (--timeout)"};
   for (;;) {
-    const read_result last = child_->next_line(until(wait_.deadline));
+    const read_result last = next_line(until(wait_.deadline));
     if (last.what != read_result::kind::line) {
+      has_timed_out_ |= last.what == read_result::kind::timed_out;
       const bool is_gone = last.what == read_result::kind::end_of_output;
       return {false, false, is_gone, last.text, explain(action, last)};
     }
@@ -148,9 +147,34 @@ reaction lockstep_daemon::await(const action& action,
     if (so_far.is_answered || so_far.is_wrong) return so_far;
     if (is_stuck_) return {false, false, false, {}, explain_stuck(action)};
     if (steady::now() >= wait_.deadline) {  // a flood of lines is no answer
+      has_timed_out_ = true;
       return {false, false, false, {}, explain(action, {read_result::kind::timed_out, {}})};
     }
   }
+}
+
+read_result lockstep_daemon::next_line(std::chrono::milliseconds limit) {
+  if (!early_.empty()) {
+    read_result first{read_result::kind::line, std::move(early_.front())};
+    early_.pop_front();
+    return first;
+  }
+  if (output_ended_) return {read_result::kind::end_of_output, {}};
+  read_result next = child_->next_line(limit);
+  output_ended_ = next.what == read_result::kind::end_of_output;
+  return next;
+}
+
+bool lockstep_daemon::ends_within(std::chrono::milliseconds time) {
+  const auto deadline = steady::now() + time;
+  while (!output_ended_) {
+    read_result next = child_->next_line(until(deadline));
+    output_ended_ = next.what == read_result::kind::end_of_output;
+    if (next.what == read_result::kind::timed_out) return false;
+    if (next.what == read_result::kind::line) early_.push_back(std::move(next.text));
+    if (steady::now() >= deadline || early_.size() >= most_kept) break;
+  }
+  return output_ended_;
 }
 
 reaction lockstep_daemon::take(const std::string& line) {
@@ -169,6 +193,13 @@ reaction lockstep_daemon::take(const std::string& line) {
     if (const auto* answer = std::get_if<daemon_model::answered>(&event)) {
       if (checkpoints.size() < most_checkpoints) {
         checkpoints.push_back({during, answer->asked, answer->error, last, largest});
+        const bool has_rule =
+            during == action_kind::initialize || during == action_kind::lease_lost;
+        if (answer->error && !answer->attempted && !has_rule && refused.empty()) {
+          refused = "the daemon refuses " + to_string(checkpoints.back()) + " in " +
+                    protocol::action_name(during) + ": " + *answer->error + "; " + to_string(last) +
+                    " was persisted, " + to_string(largest) + " the largest delivered";
+        }
       }
       give(*answer);
     } else if (const auto* skip = std::get_if<daemon_model::skipped>(&event)) {
@@ -206,6 +237,10 @@ std::string lockstep_daemon::explain(const action& action, const read_result& la
     text += wait_.option;
   }
   if (!last.text.empty()) text += "; without a newline at its end: " + in_quotes(last.text);
+  if (!checkpoints.empty() && checkpoints.back().error) {
+    text += "; the last checkpoint was " + to_string(checkpoints.back()) + ", which failed with " +
+            *checkpoints.back().error;
+  }
   if (!noise.empty()) {
     text += "; the daemon skipped " + in_quotes(noise.back().line) + " (" + noise.back().why + ")";
   }

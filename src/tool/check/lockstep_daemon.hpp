@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -82,6 +83,9 @@ class lockstep_daemon {
   /// Waits for the status of what send() has sent, for as long as attempt().
   reaction await(const action& action, std::optional<std::chrono::milliseconds> limit = {});
 
+  /// Whether the child's output ends within `time` while no action is open. What it writes until
+  /// then is read with the next action.
+  bool ends_within(std::chrono::milliseconds time);
   /// Lines that come within `time` while no action is open.
   std::vector<std::string> drain(std::chrono::milliseconds time);
   /// Closes the child's input and waits for its end. std::nullopt: not within the limit. What it
@@ -90,6 +94,8 @@ class lockstep_daemon {
   /// What leave() gives, after which the rule ends: "it left with exit status 1", for a report.
   std::string end_text();
 
+  /// Whether the status of any action did not come in time.
+  [[nodiscard]] bool has_timed_out() const noexcept { return has_timed_out_; }
   /// Whether a checkpoint failed, also by the child's own mistake.
   [[nodiscard]] bool has_failed() const;
   /// The first checkpoint that failed with this error; null when none did. With a fault of the row
@@ -109,6 +115,9 @@ class lockstep_daemon {
   std::vector<checkpoint_seen> checkpoints;
   std::vector<noise_seen> noise;
   std::vector<std::string> late;  ///< lines after the last status, which nobody reads
+  /// The first checkpoint that the daemon refused though no write failed, for a report. In
+  /// initialize and leaseLost that has rules of its own.
+  std::string refused;
   std::size_t messages = 0;
   std::size_t glued = 0;  ///< messages that did not begin with a newline
   [[nodiscard]] checked_child& peer() noexcept { return *child_; }
@@ -122,6 +131,7 @@ class lockstep_daemon {
     std::string_view option{};
   };
 
+  [[nodiscard]] read_result next_line(std::chrono::milliseconds limit);
   reaction take(const std::string& line);
   void give(const daemon_model::answered& answer);
   std::string explain(const action& action, const read_result& last);
@@ -133,6 +143,9 @@ class lockstep_daemon {
   daemon_model::shard_consumer consumer_;
   wait wait_;
   bool is_stuck_ = false;  // an answer was not read
+  bool has_timed_out_ = false;
+  bool output_ended_ = false;
+  std::deque<std::string> early_;  // lines that came between two actions
   bool is_after_blank_ = false;
   std::optional<std::optional<child_exit>> end_;
 };

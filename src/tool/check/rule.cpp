@@ -9,7 +9,7 @@
 namespace kclxx::check {
 
 lockstep_daemon& rule_context::start(const sequence_position& resume_at) {
-  daemon_.reset();  // the one before ends first: it may hold what the next one needs
+  end(daemon_);  // the one before ends first: it may hold what the next one needs
   daemon_ =
       std::make_unique<lockstep_daemon>(starter_(), next_shard_id(), settings_.limits, resume_at);
   return *daemon_;
@@ -21,10 +21,22 @@ lockstep_daemon& rule_context::start_again(former_child former) {
   if (former == former_child::stays) {
     former_ = std::move(daemon_);
   } else {
-    daemon_.reset();
+    end(daemon_);
   }
   daemon_ = std::make_unique<lockstep_daemon>(starter_(), shard_id, settings_.limits, resume_at);
   return *daemon_;
+}
+
+void rule_context::end(std::unique_ptr<lockstep_daemon>& daemon) {
+  if (!daemon) return;
+  if (refused_.empty()) refused_ = daemon->refused;
+  has_timed_out_ |= daemon->has_timed_out();
+  daemon.reset();
+}
+
+void rule_context::end() {
+  end(former_);
+  end(daemon_);
 }
 
 // As Kinesis names them; the digits are a hash of what makes this child another one.
@@ -59,9 +71,9 @@ action rule_context::aggregated_records(std::string_view sequence_number, std::s
 }
 
 action rule_context::with_note(action batch) const {
-  if (settings_.payloads.empty()) {
-    batch.note =
-        "the data was " + in_quotes(payload()) + ": --data names what the child understands";
+  if (settings_.payloads.empty() && batch.largest) {
+    batch.note = "the data was " + in_quotes(payload()) +
+                 ": --data FILE gives a file of what the child understands";
   }
   return batch;
 }
@@ -95,7 +107,7 @@ void expect_persisted(const lockstep_daemon& daemon, const sequence_position& la
 const std::vector<rule>& all_rules() {
   static const std::vector<rule> all = [] {
     std::vector<rule> rules;
-    for (const auto part : {framing_rules, action_rules, value_rules, checkpoint_rules,
+    for (const auto part : {action_rules, framing_rules, value_rules, checkpoint_rules,
                             shard_end_rules, leaving_rules, processor_rules}) {
       for (const rule& next : part()) rules.push_back(next);
     }
@@ -108,19 +120,27 @@ result run_rule(const rule& rule, const child_starter& starter, const settings& 
   const auto began = std::chrono::steady_clock::now();
   rule_context context(rule.name, starter, settings);
   check::result outcome;
+  using enum check::result::verdict;
   try {
     rule.script(context);
   } catch (const breach& seen) {
-    outcome.is = check::result::verdict::failed;
+    outcome.is = failed;
     outcome.seen = seen.what();
-    outcome.error_text = context.error_text();
-    outcome.is_unresponsive = dynamic_cast<const no_response*>(&seen) != nullptr;
   } catch (const hint& better) {
     outcome.seen = better.what();
   } catch (const not_applicable& reason) {
-    outcome.is = check::result::verdict::skipped;
+    outcome.is = skipped;
     outcome.seen = reason.what();
   }
+  std::string error_text = context.error_text();
+  context.end();
+  const bool has_hint = outcome.is == passed && !outcome.seen.empty();
+  if (outcome.is != failed && !has_hint && !context.refused().empty()) {
+    outcome.is = failed;
+    outcome.seen = context.refused();
+  }
+  if (outcome.is == failed) outcome.error_text = std::move(error_text);
+  outcome.has_timed_out = outcome.is == skipped && context.has_timed_out();
   outcome.took = std::chrono::duration_cast<std::chrono::milliseconds>(
       std::chrono::steady_clock::now() - began);
   return outcome;

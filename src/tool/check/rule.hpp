@@ -22,12 +22,6 @@ class breach : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// It does not even answer initialize in time: each rule would come to the same end.
-class no_response : public breach {
- public:
-  using breach::breach;
-};
-
 /// The child is right under the daemon, and could still do better; what() is how.
 class hint : public std::runtime_error {
  public:
@@ -91,9 +85,15 @@ class rule_context {
   [[nodiscard]] const check::settings& settings() const noexcept { return settings_; }
   /// The end of what the last child wrote to stderr.
   [[nodiscard]] std::string error_text();
+  /// Ends the children. What is known of all of them then:
+  void end();
+  /// lockstep_daemon::refused, of the first that has it.
+  [[nodiscard]] const std::string& refused() const noexcept { return refused_; }
+  [[nodiscard]] bool has_timed_out() const noexcept { return has_timed_out_; }
 
  private:
   [[nodiscard]] std::string next_shard_id();
+  void end(std::unique_ptr<lockstep_daemon>& daemon);
   [[nodiscard]] std::vector<std::string> payloads(std::size_t count) const;
   [[nodiscard]] action with_note(action batch) const;
 
@@ -101,6 +101,8 @@ class rule_context {
   const child_starter& starter_;
   const check::settings& settings_;
   std::uint64_t started_ = 0;
+  std::string refused_;
+  bool has_timed_out_ = false;
   std::unique_ptr<lockstep_daemon> former_;
   std::unique_ptr<lockstep_daemon> daemon_;
 };
@@ -118,12 +120,13 @@ struct rule {
   void (*script)(rule_context&);
 };
 
-/// All of them, in the order in which they are reported.
+/// All of them, in the order in which they are reported. The first is initialize: what does not
+/// answer that is tried once.
 const std::vector<rule>& all_rules();
 
 // The parts of it, a file each.
-std::span<const rule> framing_rules();
 std::span<const rule> action_rules();
+std::span<const rule> framing_rules();
 std::span<const rule> value_rules();
 std::span<const rule> checkpoint_rules();
 std::span<const rule> shard_end_rules();
@@ -136,7 +139,8 @@ struct result {
   std::string seen{};  ///< of a failed one; of a skipped one the reason; of a passed one a hint
   std::string error_text{};  ///< of a failed one: the end of the child's stderr
   std::chrono::milliseconds took{};
-  bool is_unresponsive = false;  ///< of a failed one: initialize had no answer in time
+  /// Of a skipped one: the child missed the limit of a step, so a fault may be hidden.
+  bool has_timed_out = false;
 };
 
 /// Errors: what the starter throws.

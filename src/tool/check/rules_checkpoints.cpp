@@ -26,10 +26,15 @@ void in_initialize(rule_context& context) {
 }
 
 void in_lease_lost(rule_context& context) {
-  for (const auto& ending : {lease_lost(), old_shutdown("ZOMBIE"), old_shutdown("LEASE_LOST")}) {
-    lockstep_daemon& daemon = context.start_with_batch();
-    daemon.attempt(ending);  // whether it is answered is another rule's matter
-    none_during(daemon, action_kind::lease_lost);
+  // With a position that is still to be persisted, and without.
+  for (const bool is_throttled : {false, true}) {
+    for (const auto& ending : {lease_lost(), old_shutdown("ZOMBIE"), old_shutdown("LEASE_LOST")}) {
+      lockstep_daemon& daemon = context.start_initialized();
+      if (is_throttled) daemon.fail_writes("ThrottlingException");
+      daemon.prepare(context.records(101, 3));
+      daemon.attempt(ending);  // whether it is answered is another rule's matter
+      none_during(daemon, action_kind::lease_lost);
+    }
   }
 }
 
@@ -132,11 +137,47 @@ void comes_again_after(rule_context& context, const std::string& error) {
     throw breach(to_string(failed) + " failed with " + error + " and did not come again; " +
                  to_string(daemon.row.checkpoint()) + " is persisted");
   }
+  // The last one: there is no later position whose checkpoint would cover it.
+  lockstep_daemon& last = context.start_initialized();
+  last.fail_writes(error, 1);
+  call_all(last, {context.records(101, 3), shutdown_requested()});
+  const checkpoint_seen* const dropped = last.failed_with(error);
+  if (dropped != nullptr && last.row.checkpoint() < position_of(*dropped)) {
+    throw breach(to_string(*dropped) + " failed with " + error +
+                 ", no batch came after it, and it did not come again in shutdownRequested; " +
+                 to_string(last.row.checkpoint()) + " is persisted");
+  }
 }
 
 void throttled(rule_context& context) { comes_again_after(context, "ThrottlingException"); }
 void dependency(rule_context& context) {
   comes_again_after(context, "KinesisClientLibDependencyException");
+}
+
+/// A child whose checkpoint in processRecords has failed for good, and has answered all the same.
+lockstep_daemon& after_final_error(rule_context& context, const std::string& error) {
+  lockstep_daemon& daemon = context.start_initialized();
+  daemon.fail_writes(error, 1);
+  for (const auto& batch : {context.records(101, 3), context.records(104, 3)}) {
+    const auto reaction = daemon.attempt(batch);
+    if (!reaction.is_answered) throw not_applicable(reaction.seen);
+  }
+  expect_failed(daemon, error);
+  return daemon;
+}
+
+void goes_on_after_final_error(rule_context& context) {
+  for (const char* error : {"InvalidStateException", "TomorrowsException"}) {
+    lockstep_daemon& daemon = after_final_error(context, error);
+    call_all(daemon, {context.records(107, 3), shutdown_requested()});
+    expect_persisted(daemon, sequence_position("109"));
+    lockstep_daemon& at_end = after_final_error(context, error);
+    call_all(at_end, {shard_ended()});
+    if (at_end.row.checkpoint() == sequence_position("SHARD_END")) continue;
+    throw breach("a checkpoint in processRecords failed with " + std::string(error) +
+                 ", and shardEnded was answered; " + to_string(at_end.row.checkpoint()) +
+                 " is persisted");
+  }
 }
 
 void unknown_error(rule_context& context) {
@@ -202,15 +243,17 @@ shutdown shut_down_with_failures(rule_context& context, const std::string& error
     auto reaction = daemon.attempt(shutdown_requested());
     if (daemon.failed_with(error) != nullptr) return {daemon, std::move(reaction)};
   }
-  throw not_applicable("it left nothing to be persisted in shutdownRequested");
+  throw not_applicable("it asked for no checkpoint in shutdownRequested");
 }
 
 void throttled_at_shutdown(rule_context& context) {
-  const auto [daemon, reaction] = shut_down_with_failures(context, "ThrottlingException", 1);
-  if (!reaction.is_answered) throw breach(reaction.seen);
-  if (daemon.row.checkpoint() != sequence_position("106")) {
-    throw breach("106/0 was delivered; its checkpoint in shutdownRequested was throttled, and " +
-                 to_string(daemon.row.checkpoint()) + " is persisted when that is answered");
+  for (const char* error : {"ThrottlingException", "KinesisClientLibDependencyException"}) {
+    const auto [daemon, reaction] = shut_down_with_failures(context, error, 1);
+    if (!reaction.is_answered) throw breach(reaction.seen);
+    if (daemon.row.checkpoint() == sequence_position("106")) continue;
+    throw breach("106/0 was delivered; its checkpoint in shutdownRequested failed with " +
+                 std::string(error) + ", and " + to_string(daemon.row.checkpoint()) +
+                 " is persisted when that is answered");
   }
 }
 
@@ -295,6 +338,13 @@ constexpr rule checkpoint_rule_list[] = {
      "It means that DynamoDB did not answer. A position that is dropped costs duplicates after a "
      "restart; a child that exits ends the whole worker.",
      dependency},
+    {"final-checkpoint-error",
+     "after a checkpoint in processRecords that failed for good, later positions and the shard's "
+     "end are persisted",
+     "P43, P44",
+     "A failed checkpoint changes nothing in the daemon. A child that asks for none any more "
+     "reports the end of the shard without persisting it: the child shards are never read.",
+     goes_on_after_final_error},
     {"unknown-checkpoint-error",
      "a checkpoint that fails with an error of an unknown name does not hang the child", "P12, P43",
      "The error is the name of a Java class: an open set. The daemon waits for the status "
@@ -315,7 +365,9 @@ constexpr rule checkpoint_rule_list[] = {
      "again elsewhere.",
      all_at_shutdown},
     {"throttled-at-shutdown",
-     "a checkpoint that was throttled in shutdownRequested is retried before the status", "P46",
+     "a checkpoint that fails in shutdownRequested with ThrottlingException, or with "
+     "KinesisClientLibDependencyException, is retried before the status",
+     "P41, P46",
      "There is no later opportunity: what is not persisted is processed again elsewhere.",
      throttled_at_shutdown},
     {"checkpoint-in-aggregate",

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What cannot be provoked from outside: the user's processor throws, or prints. These need a
 // processor that does so at a record with the given data.
+#include <chrono>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "tool/check/rule.hpp"
 
@@ -25,45 +28,74 @@ action poisoned_batch(const rule_context& context) {
                     poison_number - 1);
 }
 
-void no_status(rule_context& context) {
-  if (before_poison(context).attempt(poisoned_batch(context)).is_answered) {
-    throw breach(
-        "the batch with the record at which the processor throws was answered with "
-        "success");
-  }
+/// The last of many is the poison: one whose status comes first still has them to process.
+action long_poisoned_batch(const rule_context& context) {
+  std::vector<std::string> payloads;
+  for (std::uint64_t i = 0; i < 1000; ++i) payloads.push_back(context.payload(i));
+  payloads.push_back(*context.settings().poison);
+  return records_of(payloads, poison_number - 1);
+}
+
+/// A status does not mean that a record was processed: one that processes on a thread of its own
+/// fails later. So it has time, and further actions, as long as it answers.
+bool goes_on(const rule_context& context, lockstep_daemon& daemon, std::chrono::milliseconds time) {
+  return daemon.attempt(poisoned_batch(context)).is_answered && !daemon.ends_within(time) &&
+         daemon.attempt(context.records(107, 3)).is_answered &&
+         daemon.attempt(shutdown_requested()).is_answered;
 }
 
 void leaves(rule_context& context) {
   lockstep_daemon& daemon = before_poison(context);
-  const auto reaction = daemon.attempt(poisoned_batch(context));
-  if (reaction.is_answered) {
-    throw breach("it answered the batch with success and stayed");
+  if (goes_on(context, daemon, daemon.limit()) && !daemon.ends_within(daemon.limit())) {
+    throw breach(
+        "it answered the batch with the record at which the processor throws, the next one and "
+        "shutdownRequested, and stayed");
   }
-  if (!reaction.is_gone) throw breach(reaction.seen);
+  if (!daemon.ends_within(std::chrono::milliseconds(0))) {
+    throw breach("it neither answers nor leaves");
+  }
   const auto end = daemon.leave();
-  if (!end || end->is_success()) throw breach(reaction.seen);
+  if (!end || end->is_success()) throw breach(to_string(end, daemon.limit()));
 }
 
 void no_checkpoint(rule_context& context) {
-  lockstep_daemon& daemon = before_poison(context);
-  const auto reaction = daemon.attempt(poisoned_batch(context));
-  // A child that reported success passes the record over with the next checkpoint.
-  if (reaction.is_answered) daemon.attempt(shutdown_requested());
-  const sequence_position poison(std::to_string(poison_number));
-  if (daemon.row.checkpoint().is_number() && daemon.row.checkpoint() >= poison) {
-    throw breach("the processor threw at " + to_string(poison) + "; " +
-                 to_string(daemon.row.checkpoint()) + " is persisted");
-  }
+  const auto expect_before = [](const lockstep_daemon& daemon, const sequence_position& poison) {
+    if (daemon.row.checkpoint().is_number() && daemon.row.checkpoint() >= poison) {
+      throw breach("the processor threw at " + to_string(poison) + "; " +
+                   to_string(daemon.row.checkpoint()) + " is persisted");
+    }
+  };
+  lockstep_daemon& patient = before_poison(context);
+  goes_on(context, patient, context.settings().lateness);
+  expect_before(patient, sequence_position(std::to_string(poison_number)));
+  lockstep_daemon& hasty = before_poison(context);
+  const action batch = long_poisoned_batch(context);
+  if (hasty.attempt(batch).is_answered) hasty.attempt(shutdown_requested());
+  expect_before(hasty, *batch.largest);
+}
+
+void no_shard_end(rule_context& context) {
+  const auto end_after = [&](const action& batch, std::chrono::milliseconds time) {
+    lockstep_daemon& daemon = before_poison(context);
+    if (!daemon.attempt(batch).is_answered || daemon.ends_within(time)) return;
+    daemon.attempt(shard_ended());
+    if (daemon.row.checkpoint() == sequence_position("SHARD_END")) {
+      throw breach("the processor threw at a record, and the end of the shard is persisted");
+    }
+  };
+  end_after(poisoned_batch(context), context.settings().lateness);
+  end_after(long_poisoned_batch(context), std::chrono::milliseconds(0));
 }
 
 void earlier_work(rule_context& context) {
   lockstep_daemon& daemon = before_poison(context);
-  daemon.attempt(poisoned_batch(context));
+  const bool was_answered = daemon.attempt(poisoned_batch(context)).is_answered;
   if (daemon.checkpoints.empty()) throw not_applicable("it asked for no checkpoint");
-  if (daemon.row.checkpoint() < sequence_position("103")) {
-    throw breach("the batch up to 103/0 was complete; " + to_string(daemon.row.checkpoint()) +
-                 " is persisted");
-  }
+  if (daemon.row.checkpoint() >= sequence_position("103")) return;
+  // Between two actions the daemon reads nothing.
+  if (was_answered) throw not_applicable("it failed after its status; see poison-exit");
+  throw breach("the batch up to 103/0 was complete; " + to_string(daemon.row.checkpoint()) +
+               " is persisted");
 }
 
 const std::string& printing_record(const rule_context& context) {
@@ -91,14 +123,16 @@ void stray_print_in_bulk(rule_context& context) {
 }
 
 constexpr rule processor_rule_list[] = {
-    {"poison-status", "a batch in which the processor throws is not answered with success", "P53",
-     "The status reports the batch as processed, and the next checkpoint covers its records: "
-     "silent loss.",
-     no_status},
-    {"poison-exit", "the child exits with a non-zero status when the processor throws", "P53",
-     "A child that neither answers nor exits hangs the shard without a message.", leaves},
-    {"poison-checkpoint", "no checkpoint covers a record at which the processor threw", "P53",
+    {"poison-exit",
+     "the child exits with a non-zero status when the processor throws, in that batch or later",
+     "P53", "A child that neither answers nor exits hangs the shard without a message.", leaves},
+    {"poison-checkpoint",
+     "no checkpoint covers a record at which the processor threw, also in shutdownRequested", "P53",
      "The record is never delivered again: silent loss.", no_checkpoint},
+    {"poison-shard-end", "the end of a shard is not persisted after the processor threw",
+     "P50, P53",
+     "The record is never delivered again, and the shard is never read again: silent loss.",
+     no_shard_end},
     {"poison-earlier-work", "what was complete before the processor threw is persisted", "P53",
      "Persisting it costs nothing. Otherwise it is processed again after each restart.",
      earlier_work},

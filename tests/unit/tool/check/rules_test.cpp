@@ -106,6 +106,7 @@ TEST_CASE("a rule is skipped when the child fails before the step that it judges
   const auto judged = run_rule("lease-lost", mute);
   CHECK(judged.is == verdict::skipped);
   CHECK(contains(judged.seen, "no status for initialize"));
+  CHECK(judged.has_timed_out);
   CHECK(run_rule("shard-end", [](const std::string& line) {
           return action_of(line) == "shardEnded" ? lines{} : obliging(line);
         }).is == verdict::skipped);
@@ -153,8 +154,11 @@ TEST_CASE("a checkpoint that the daemon refused is not taken for a throttled one
     }
     return said;
   });
-  CHECK(judged.is == verdict::skipped);
-  CHECK(judged.seen == "none of its checkpoints failed with ThrottlingException");
+  CHECK(judged.is == verdict::failed);
+  CHECK(judged.seen ==
+        "the daemon refuses a checkpoint with sequence number \"999\" and sub-sequence number 0 in "
+        "processRecords: IllegalArgumentException; TRIM_HORIZON/0 was persisted, 103/0 the largest "
+        "delivered");
 }
 
 TEST_CASE("a rule with a fault judges what met it, not what the daemon refused", "[check]") {
@@ -167,8 +171,8 @@ TEST_CASE("a rule with a fault judges what met it, not what the daemon refused",
       return said;
     };
   };
-  CHECK(run_rule("throttled-at-shutdown", says_in("shutdownRequested", beyond)).is ==
-        verdict::skipped);
+  CHECK(contains(run_rule("throttled-at-shutdown", says_in("shutdownRequested", beyond)).seen,
+                 "the daemon refuses a checkpoint"));
   CHECK(run_rule("throttled-at-shutdown", says_in("shutdownRequested", null_checkpoint)).is ==
         verdict::failed);
   // Refused in the batches, throttled at the shutdown: that one has to come again.
@@ -183,7 +187,7 @@ TEST_CASE("a rule with a fault judges what met it, not what the daemon refused",
           return action_of(line) == "processRecords" ? says_in("processRecords", beyond)(line)
                  : action_of(line) == "checkpoint"   ? lines{}
                                                      : lines{status(action_of(line))};
-        }).is == verdict::skipped);
+        }).seen.starts_with("the daemon refuses a checkpoint"));
 }
 
 TEST_CASE("text that is no message and a message with an unknown field are two rules", "[check]") {
@@ -303,6 +307,9 @@ TEST_CASE("from a checkpoint that the child may repeat on it has --retry-limit f
 TEST_CASE("a throttled position may come again later, but not never", "[check]") {
   const auto once = [](const std::string& later) {
     return [later, asked = 0](const std::string& line) mutable {
+      if (action_of(line) == "shutdownRequested" && !later.empty()) {
+        return lines{null_checkpoint, status("shutdownRequested")};
+      }
       if (action_of(line) != "processRecords" || ++asked > 2) return obliging(line);
       const std::string number = asked == 1 ? "103" : later;
       if (number.empty()) return obliging(line);
@@ -317,6 +324,14 @@ TEST_CASE("a throttled position may come again later, but not never", "[check]")
   CHECK(judged.is == verdict::failed);
   CHECK(contains(judged.seen, "\"103\""));
   CHECK(contains(judged.seen, "failed with ThrottlingException and did not come again"));
+  // The one of the last batch, which only shutdownRequested can persist.
+  CHECK(contains(run_rule("throttled-checkpoint",
+                          [](const std::string& line) {
+                            if (action_of(line) != "processRecords") return obliging(line);
+                            return lines{null_checkpoint, status("processRecords")};
+                          })
+                     .seen,
+                 "no batch came after it, and it did not come again in shutdownRequested"));
 }
 
 TEST_CASE("a child that skips a damaged line hangs the shard, and one that answers loses records",
@@ -332,7 +347,7 @@ TEST_CASE("a child that skips a damaged line hangs the shard, and one that answe
 
 TEST_CASE("a child that never does what a rule is about is not judged by it", "[check]") {
   for (const char* name : {"throttled-checkpoint", "lease-is-gone", "checkpoint-at-shutdown",
-                           "throttled-at-shutdown", "checkpoint-rises", "poison-status",
+                           "throttled-at-shutdown", "checkpoint-rises", "poison-shard-end",
                            "stray-print", "shard-end-stored", "end-of-input-unanswered"}) {
     CAPTURE(name);
     CHECK(run_rule(name, obliging).is == verdict::skipped);
