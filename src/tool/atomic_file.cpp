@@ -59,7 +59,7 @@ void atomic_file::open() {
   constexpr int attempts = 100;
   for (int i = 0; i < attempts && !file_.is_open(); ++i) {
     part_ = name_ + "." + std::to_string(::getpid()) + "-" + std::to_string(i) + ".part";
-    file_ = io::descriptor(::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    file_ = io::descriptor(::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (!file_.is_open() && errno != EEXIST) return;
   }
 }

@@ -16,7 +16,8 @@ void write_file(const std::filesystem::path& path, std::string_view text);
 
 /// A file for a command's results. It is written beside its name, under a name that is no other
 /// process's, and takes its name with commit(), so that nothing half done, and no failure, replaces
-/// an older one. The new one has the older one's permissions; a symbolic link stays.
+/// an older one. Only its owner can read it, since results quote records and what a child wrote;
+/// one in the place of an older one has that one's permissions. A symbolic link stays.
 class atomic_file {
  public:
   /// `first_bytes`: what files of this kind begin with; a file that is there and is another, a

@@ -150,6 +150,11 @@ TEST_CASE("what health cannot use is named", "[process][health]") {
   fs::create_directory(folder.file());
   const auto unreadable = health(folder.path());
   CHECK(unreadable.status == 1);
-  CHECK_THAT(unreadable.out, Contains(folder.file() + ": it cannot be read: "));
+  CHECK_THAT(unreadable.out, Contains(folder.file() + ": it is garbled: it is no regular file"));
+  fs::remove(folder.file());
+  fs::create_symlink("/dev/zero", folder.file());
+  const auto link = health(folder.path());
+  CHECK(link.status == 1);
+  CHECK_THAT(link.out, Contains(folder.file() + ": it cannot be read: "));
   CHECK(health(folder.path() / "missing").status == 5);
 }

@@ -99,6 +99,16 @@ TEST_CASE("a result keeps the permissions of the one before it, and the link to 
   CHECK(fs::status(report).permissions() == (fs::perms::owner_read | fs::perms::owner_write));
 }
 
+TEST_CASE("only its owner can read a new result", "[tool]") {
+  replayed place;
+  const std::filesystem::path name =
+      std::filesystem::path(place.file("other", "")).replace_filename("report.html");
+  kclxx::tool::atomic_file result(name, "<!DOCTYPE");
+  result.commit();
+  using std::filesystem::perms;
+  CHECK(std::filesystem::status(name).permissions() == (perms::owner_read | perms::owner_write));
+}
+
 TEST_CASE("a result is not written through a symbolic link that somebody prepared", "[tool]") {
   replayed place;
   const std::string precious = place.file("precious", "keep me");

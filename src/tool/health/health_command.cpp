@@ -101,19 +101,24 @@ struct found_file {
   bool has_writer = false;
 };
 
-/// Errors: std::system_error.
+// The figures of one shard, with the user's own families, are some 100 KB at most.
+constexpr std::size_t most_bytes = std::size_t{16} << 20;
+
+/// Errors: std::system_error, garbled_file.
 found_file read(const std::filesystem::path& path) {
   found_file found;
   io::descriptor file;
   struct stat about {};
+  // Others may be able to write into the folder: what is no file of its own is not read.
   // Again without the writer's lock (observability/metrics_file.hpp): the file may have been
   // replaced after it was opened.
   for (int tries = 0; tries < 2 && !found.has_writer; ++tries) {
-    file = io::descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    file = io::descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
     if (!file.is_open()) throw std::system_error(errno, std::generic_category());
     found.has_writer = ::flock(file.get(), LOCK_SH | LOCK_NB) == -1 && errno == EWOULDBLOCK;
   }
   if (::fstat(file.get(), &about) == -1) throw std::system_error(errno, std::generic_category());
+  if (!S_ISREG(about.st_mode)) throw garbled_file("it is no regular file");
   const auto& written = about.st_mtim;
   found.age = now() - seconds(static_cast<double>(written.tv_sec) +
                               static_cast<double>(written.tv_nsec) / 1e9);
@@ -121,6 +126,7 @@ found_file read(const std::filesystem::path& path) {
   for (ssize_t size = 1; size > 0; found.text.append(bytes, static_cast<std::size_t>(size))) {
     size = ::read(file.get(), bytes, sizeof bytes);
     if (size == -1) throw std::system_error(errno, std::generic_category());
+    if (found.text.size() > most_bytes) throw garbled_file("it is too long");
   }
   return found;
 }
@@ -186,7 +192,10 @@ exit_status run_health(const std::string& directory, const limits& limit) {
   if (alive + ended < files.size()) return exit_status::finding;
   std::cout << directory << ": " << alive << (alive == 1 ? " shard gets" : " shards get") << " on";
   if (ended > 0) std::cout << "; " << ended << " left by processes that have ended";
-  if (files.empty()) std::cout << ": it has no files of kclxx (KCLXX_METRICS_DIR)";
+  if (files.empty()) {
+    std::cout << ": it has no files of kclxx (KCLXX_METRICS_DIR); children that do not use kclxx "
+                 "write none";
+  }
   std::cout << std::endl;
   return exit_status::ok;
 }

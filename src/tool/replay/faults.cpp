@@ -184,10 +184,13 @@ std::vector<std::string> fault_schedule::unmet() const {
   const auto note = [&](const char* name, const std::optional<trigger>& point, bool was_met) {
     if (!point || was_met) return;
     const bool is_record = point->in == trigger::unit::record;
-    notes.push_back(std::string(name) + "=" + (is_record ? "record:" : "") +
-                    std::to_string(point->number) +
-                    " was not reached: " + std::to_string(is_record ? records_ : batches_) +
-                    (is_record ? " records" : " batches") + " were sent");
+    const std::uint64_t last = is_record ? records_ : batches_;
+    const std::string unit = is_record ? "record " : "batch ";
+    notes.push_back(
+        std::string(name) + "=" + (is_record ? "record:" : "") + std::to_string(point->number) +
+        (point->number > last ? " was not reached: the last was " + unit + std::to_string(last)
+                              : " did not happen: " + unit + std::to_string(point->number) +
+                                    " was persisted before, so that no successor got it"));
   };
   note("shutdown-at", chosen_.shutdown_at, shutdown_was_met_);
   note("lease-lost-at", chosen_.lease_lost_at, lease_loss_was_met_);

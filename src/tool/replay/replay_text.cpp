@@ -130,13 +130,35 @@ void print_effects(std::ostream& out, const effect_comparison& effects, bool had
   if (!effects.kept_in.empty()) print_row(out, "kept in", effects.kept_in);
 }
 
-std::string_view verdict(exit_status status) {
-  switch (status) {
+/// What made the status exit_status::finding.
+std::string findings(const replay_result& result) {
+  std::string text;
+  const auto add = [&text](bool is_true, const char* what) {
+    if (is_true) text += (text.empty() ? "" : "; ") + std::string(what);
+  };
+  const auto any = [&result](auto is_true) {
+    return std::any_of(result.shards.begin(), result.shards.end(), is_true);
+  };
+  add(any([](const auto& one) { return one.summary.breaches.count() > 0; }),
+      "the child broke the protocol");
+  add(any([](const auto& one) { return one.summary.differences.count() > 0; }),
+      "the child differs from the recording");
+  add(any([](const auto& one) { return one.parked && one.parked->complete < one.parked->records; }),
+      "parked records are left that no checkpoint covers");
+  if (!result.effects) return text;
+  add(!result.effects->is_same(), "the effects differ");
+  add(!result.had_fault(), "no fault happened, so nothing was compared");
+  add(result.effects->same + result.effects->lost_count == 0,
+      "without faults there was no effect to compare with");
+  return text;
+}
+
+std::string verdict(const replay_result& result) {
+  switch (result.status()) {
     case exit_status::ok:
       return "ok";
     case exit_status::finding:
-      return "the child broke the protocol, differs from the recording or in its effects, left "
-             "records incomplete, met no fault, or left nothing to compare";
+      return findings(result);
     case exit_status::child_failed:
       return "a child failed";
     case exit_status::bad_transcript:
@@ -157,7 +179,7 @@ void print_text(std::ostream& out, const replay_result& result) {
     print_counts(out, result.total(), result.took());
   }
   if (result.effects) print_effects(out, *result.effects, result.had_fault());
-  out << verdict(result.status()) << "\n";
+  out << verdict(result) << "\n";
 }
 
 }  // namespace kclxx::tool

@@ -89,8 +89,8 @@ TEST_CASE("a fault is met in the batch of its number, or in the one that has its
   shard.begin_batch(1);
   CHECK(shard.is_lease_lost());
   CHECK(shard.records() == 8);
-  CHECK(shard.unmet() == std::vector<std::string>{"shutdown-at=4 was not reached: 3 batches were "
-                                                  "sent"});
+  CHECK(shard.unmet() == std::vector<std::string>{"shutdown-at=4 was not reached: the last was "
+                                                  "batch 3"});
   CHECK(shard.shutdown_replaces_it(1));
   CHECK(shard.unmet().empty());
 }
@@ -102,7 +102,7 @@ TEST_CASE("kill-at happens once, also when another kill came first", "[replay][f
   shard.begin_successor();
   shard.begin_batch(1);
   CHECK(shard.unmet() ==
-        std::vector<std::string>{"kill-at=2 was not reached: 1 batches were sent"});
+        std::vector<std::string>{"kill-at=2 was not reached: the last was batch 1"});
   shard.begin_batch(1);
   CHECK(shard.take_what_follows_line() == after::kill);
   shard.begin_successor();
@@ -110,6 +110,18 @@ TEST_CASE("kill-at happens once, also when another kill came first", "[replay][f
   shard.begin_batch(1);
   CHECK(shard.take_what_follows_line() == after::nothing);
   CHECK(shard.unmet().empty());
+}
+
+TEST_CASE("a point that no successor gets, since it was persisted, is named so",
+          "[replay][faults]") {
+  fault_schedule shard(parse_faults("kill-at=1,shutdown-at=3"));
+  shard.begin_batch(1);
+  static_cast<void>(shard.take_what_follows_line());
+  shard.begin_successor();
+  for (int i = 0; i < 4; ++i) shard.skip(1, true);
+  shard.begin_batch(1);
+  CHECK(shard.unmet() == std::vector<std::string>{"shutdown-at=3 did not happen: batch 3 was "
+                                                  "persisted before, so that no successor got it"});
 }
 
 TEST_CASE("a probability that met nothing is named, with what it could have met",
