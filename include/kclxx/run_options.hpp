@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <kclxx/log.hpp>
@@ -35,6 +36,21 @@ struct retry_options {
   int max_attempts = 10;
 };
 
+/// A figure of the program's own for the Prometheus text file, which adds the labels application,
+/// stream and shard.
+struct own_metric {
+  enum class metric_type { counter, gauge };
+  /// By Prometheus' rules: letters, digits, `_` and `:`, no digit first. It must not begin with
+  /// `kclxx_`. Figures of one name have the same help and type, and different labels.
+  std::string name;
+  std::string help{};  ///< any text in UTF-8
+  metric_type type = metric_type::gauge;
+  /// Names are letters, digits and `_`, no digit first, no two `_` first. Values are any text in
+  /// UTF-8; an empty one counts as no label.
+  std::vector<std::pair<std::string, std::string>> labels{};
+  double value = 0;  ///< of a counter: not negative
+};
+
 /// The built-in outputs of metrics (docs/metrics.md), all off. The environment takes precedence:
 /// KCLXX_METRICS_DIR, KCLXX_SUMMARY_SECONDS and KCLXX_CLOUDWATCH_SECONDS.
 struct metrics_options {
@@ -42,10 +58,10 @@ struct metrics_options {
   /// node_exporter. It must exist. Empty: no files.
   std::string directory{};
   std::chrono::milliseconds write_interval{15000};  ///< at least 1 ms
-  /// The program's own families, as whole lines of Prometheus' text format; their series have the
-  /// shard as a label. Called before each write of the file, on a thread of the session; several
-  /// sessions call it at the same time. A function that throws adds nothing, and is logged once.
-  std::function<std::string(const observer::shard_names&)> own_families{};
+  /// The program's own figures. Called before each write of the file, on a thread of the session;
+  /// several sessions call it at the same time. A function that throws adds nothing. A figure that
+  /// Prometheus would not accept is left out. Each is logged once.
+  std::function<std::vector<own_metric>(const observer::shard_names&)> own_metrics{};
   /// Whether the file is removed at the end of the lease and at exit status 0. After a failure it
   /// stays.
   bool remove_at_end = true;

@@ -152,9 +152,10 @@ auto for_each(Function function) {
 
 int main(int argc, char** argv) {
   if (argc != 5) {
-    std::cerr << "usage: accounted_child each|gathering|parallel JOURNALS METRICS PARKED\n"
-                 "Three directories; the text file is METRICS/PID/kclxx....prom, and stays. 1 % of\n"
-                 "the records fail for good, and 5 % twice.\n";
+    std::cerr
+        << "usage: accounted_child each|gathering|parallel JOURNALS METRICS PARKED\n"
+           "Three directories; the text file is METRICS/PID/kclxx....prom, and stays. 1 % of\n"
+           "the records fail for good, and 5 % twice.\n";
     return 2;
   }
   const std::string_view form = argv[1];
@@ -173,10 +174,9 @@ int main(int argc, char** argv) {
     const auto of_shard = std::make_shared<shared_journal>(all.add(shard.shard_id()));
     const auto& start = shard.start_position();
     of_shard->write([&](journal& journal) {
-      journal
-          .line("initialize", shard.shard_id(), start ? start->sequence_number() : "null",
-                start ? start->sub_sequence_number() : 0, shard.worker_id().value_or("-"),
-                std::uint64_t(::getpid()));
+      journal.line("initialize", shard.shard_id(), start ? start->sequence_number() : "null",
+                   start ? start->sub_sequence_number() : 0, shard.worker_id().value_or("-"),
+                   std::uint64_t(::getpid()));
     });
     const auto handle = [of_shard, tried = std::make_shared<tries>(),
                          form](const kclxx::record& record) {

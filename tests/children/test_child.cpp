@@ -2,6 +2,7 @@
 // The child of the process tests. A record's text names what the callback does.
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -46,6 +47,19 @@ void note(const std::string& text) {
   const char* const file = std::getenv("JOURNAL");
   if (file == nullptr) return;
   std::ofstream(file, std::ios::app) << std::to_string(::getpid()) + " " + text + "\n";
+}
+
+/// Figures of all kinds; two are bad.
+std::vector<kclxx::own_metric> own_metrics(const kclxx::observer::shard_names&) {
+  using type = kclxx::own_metric::metric_type;
+  return {{"clicks_total",
+           "Of a \\ and\na line.",
+           type::counter,
+           {{"page", "a \"quoted\"\nline \\"}},
+           5},
+          {"queue_depth", "Length of the queue.", type::gauge, {}, std::nan("")},
+          {"bad name", "", type::gauge, {}, 1},
+          {"queue_depth", "Length of the queue.", type::gauge, {{"empty", ""}}, 1}};
 }
 
 /// What the own log function waits for.
@@ -359,6 +373,7 @@ int main(int argc, char** argv) {
     if (argument == "hanging_observer") options.observers.push_back(std::make_shared<hanging>());
     if (argument == "throwing_observer") options.observers.push_back(std::make_shared<throwing>());
     if (argument == "fast_metrics") options.metrics.write_interval = 200ms;
+    if (argument == "own_metrics") options.metrics.own_metrics = own_metrics;
     if (argument == "fast_retry") options.retry = {1ms, 2ms, 3};
   }
   note("start");

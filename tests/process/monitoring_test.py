@@ -49,7 +49,8 @@ def answers(port, path):
 class Child(dialogue.Child):
     def __init__(self, shard, directory, *arguments, **environment):
         variables = dict(os.environ, KCLXX_METRICS_DIR=str(directory), KCLXX_APPLICATION_NAME="billing",
-                         KCLXX_STREAM_NAME="orders", **environment)
+                         KCLXX_STREAM_NAME="orders")
+        variables.update(environment)
         self.sequence = 1
         super().__init__([CHILD, *arguments], shard, variables, subprocess.PIPE)
 
@@ -134,6 +135,27 @@ class Monitoring(unittest.TestCase):
         self.assertIn("node_textfile_scrape_error 0", scraped)
         times = [line for line in scraped if line.startswith("node_textfile_mtime_seconds{")]
         self.assertEqual(len(times), 2)
+
+    def test_node_exporter_accepts_the_own_figures_of_one_program_on_two_streams(self):
+        streams = (("billing", "orders"), ("billing-eu", "orders-eu"))
+        for application, stream in streams:
+            child = Child("shardId-0", self.metrics, "own_metrics", KCLXX_APPLICATION_NAME=application,
+                          KCLXX_STREAM_NAME=stream)
+            child.deliver(1)
+            self.assertEqual(child.die(), 12)
+            self.assertEqual(child.log.count("is left out"), 2, child.log)
+        for name in self.names():
+            checked = subprocess.run(["promtool", "check", "metrics"], input=(self.metrics / name).read_text(),
+                                     capture_output=True, text=True, check=False)
+            self.assertEqual((checked.returncode, checked.stdout + checked.stderr), (0, ""))
+        scraped = get(self.node_exporter(), "/metrics").splitlines()
+        for application, stream in streams:
+            own, last = f'application="{application}",', f'shard="shardId-0",stream="{stream}"'
+            self.assertIn(f"clicks_total{{{own}" + r'page="a \"quoted\"\nline \\",' + f"{last}}} 5", scraped)
+            self.assertIn(f"queue_depth{{{own}{last}}} NaN", scraped)
+            self.assertTrue(any(line.startswith(f"kclxx_process_id{{{own}{last}}}") for line in scraped))
+        self.assertIn("node_textfile_scrape_error 0", scraped)
+        self.assertNotIn("was collected before", (self.work / "prometheus-node-exporter.log").read_text())
 
     def test_the_summary_and_the_line_for_cloudwatch_come_at_the_end(self):
         child = Child("shardId-7", "", KCLXX_SUMMARY_SECONDS="3600", KCLXX_CLOUDWATCH_SECONDS="3600")

@@ -6,6 +6,8 @@
 #include <exception>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "base/duration.hpp"
@@ -149,8 +151,7 @@ class metrics_outputs::state {
     const figures current = recorder_.now();
     const detail::unlocked meanwhile(lock);
     if (!file_) open_file();
-    const std::error_code error =
-        file_->write(to_prometheus_text(current, *names_) + own_families());
+    const std::error_code error = file_->write(to_prometheus_text(current, *names_) + own_text());
     if (error && !std::exchange(has_file_failed_, true)) {
       write_log_(log_level::warning,
                  "cannot write the metrics to " + file_->path() + ": " + error.message());
@@ -158,19 +159,27 @@ class metrics_outputs::state {
     if (!error) has_file_failed_ = false;
   }
 
-  std::string own_families() {
+  std::string own_text() {
+    if (!options_.own_metrics) return {};
     std::string why = "an unknown exception";
     try {
-      return options_.own_families ? options_.own_families(*names_) : std::string();
+      return own_metrics_text(options_.own_metrics(*names_), *names_,
+                              [this](const std::string& name, const std::string& problem) {
+                                log_own("'" + name + "' is left out: " + problem);
+                              });
     } catch (const std::exception& error) {
       why = error.what();
     } catch (...) {  // NOLINT(bugprone-empty-catch)
     }
-    if (!std::exchange(has_own_thrown_, true)) {
-      write_log_(log_level::warning,
-                 "metrics_options::own_families failed: " + why + " (logged once)");
-    }
+    if (!std::exchange(has_own_thrown_, true)) log_own("it failed: " + why);
     return {};
+  }
+
+  /// Once for each text, as long as there are few.
+  void log_own(const std::string& text) {
+    constexpr std::size_t most = 100;
+    if (logged_own_.size() == most || !logged_own_.insert(text).second) return;
+    write_log_(log_level::warning, "metrics_options::own_metrics: " + text + " (logged once)");
   }
 
   void open_file() {
@@ -205,6 +214,7 @@ class metrics_outputs::state {
   figures reported_;
   bool has_file_failed_ = false;
   bool has_own_thrown_ = false;
+  std::set<std::string> logged_own_;
 };
 
 bool metrics_outputs::is_any_on(const metrics_options& options) noexcept {

@@ -1,17 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "observability/text_format.hpp"
 
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
 #include <kclxx/version.hpp>
+
+#include "protocol/utf8.hpp"
 
 namespace kclxx::observability {
 
 namespace {
 
-/// A label's value, with its escapes.
-std::string escaped(std::string_view value) {
+/// A label's value, or a help text, with its escapes.
+std::string escaped(std::string_view value, char quote = '"') {
   std::string text;
   for (const char c : value) {
-    if (c == '\\' || c == '"') text += '\\';
+    if (c == '\\' || c == quote) text += '\\';
     if (c == '\n') {
       text += "\\n";
     } else {
@@ -22,16 +32,19 @@ std::string escaped(std::string_view value) {
 }
 
 std::string label(std::string_view name, std::string_view value) {
-  return std::string(name) + "=\"" + escaped(value) + '"';
+  return std::string(name) + "=\"" + escaped(protocol::replace_invalid_utf8(value)) + '"';
+}
+
+std::string labels_of(const observer::shard_names& names) {
+  return label("application", names.application_name.value_or(unknown_name)) + ',' +
+         label("stream", names.stream_name.value_or(unknown_name)) + ',' +
+         label("shard", names.shard_id);
 }
 
 class writer {
  public:
   writer(const figures& figures, const observer::shard_names& names)
-      : figures_(figures),
-        labels_(label("application", names.application_name.value_or(unknown_name)) + ',' +
-                label("stream", names.stream_name.value_or(unknown_name)) + ',' +
-                label("shard", names.shard_id)) {}
+      : figures_(figures), labels_(labels_of(names)) {}
 
   std::string text() && {
     const auto families = metrics_recorder::families();
@@ -94,6 +107,59 @@ class writer {
   std::string text_;
 };
 
+/// Errors of the functions below: std::invalid_argument.
+void require(bool is_valid, const std::string& problem) {
+  if (!is_valid) throw std::invalid_argument(problem);
+}
+
+bool is_name(std::string_view text, std::string_view others) {
+  const auto may_be_in_it = [&](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           others.find(c) != std::string_view::npos;
+  };
+  return !text.empty() && !(text[0] >= '0' && text[0] <= '9') &&
+         std::all_of(text.begin(), text.end(), may_be_in_it);
+}
+
+/// Those of a figure, sorted by name: equal if they are the same for Prometheus.
+std::map<std::string, std::string> own_labels(const own_metric& own) {
+  std::map<std::string, std::string> labels;
+  for (const auto& [name, value] : own.labels) {
+    require(is_name(name, "_") && !name.starts_with("__"),
+            "'" + name + "' is no label that Prometheus accepts");
+    require(name != "application" && name != "stream" && name != "shard",
+            "the label '" + name + "' is kclxx's");
+    require(protocol::is_utf8(value), "the value of the label '" + name + "' is not UTF-8");
+    require(labels.emplace(name, value).second, "the label '" + name + "' is there twice");
+  }
+  std::erase_if(labels, [](const auto& each) { return each.second.empty(); });
+  return labels;
+}
+
+void require_valid(const own_metric& own) {
+  require(is_name(own.name, "_:"), "Prometheus accepts no such name");
+  require(!own.name.starts_with("kclxx_"), "the names that begin with kclxx_ are kclxx's");
+  require(protocol::is_utf8(own.help), "its help is not UTF-8");
+  require(
+      own.type == own_metric::metric_type::counter || own.type == own_metric::metric_type::gauge,
+      "it is neither a counter nor a gauge");
+  require(own.type == own_metric::metric_type::gauge || own.value >= 0,
+          "the value of a counter is negative, or no number");
+}
+
+std::string number_text(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
+  return to_text(value);
+}
+
+/// The figures of one name.
+struct own_family {
+  const own_metric* first;
+  std::set<std::map<std::string, std::string>> labels;
+  std::string lines;
+};
+
 /// Part of a file's name. Distinct texts stay distinct.
 std::string file_part(std::string_view text, std::string_view plain) {
   static constexpr char digits[] = "0123456789ABCDEF";
@@ -115,6 +181,37 @@ std::string file_part(std::string_view text, std::string_view plain) {
 
 std::string to_prometheus_text(const figures& figures, const observer::shard_names& names) {
   return writer(figures, names).text();
+}
+
+std::string own_metrics_text(
+    const std::vector<own_metric>& own, const observer::shard_names& names,
+    const std::function<void(const std::string&, const std::string&)>& refuse) {
+  const std::string common = labels_of(names);
+  std::map<std::string, own_family> families;
+  for (const own_metric& each : own) {
+    try {
+      require_valid(each);
+      const auto labels = own_labels(each);
+      own_family& family = families.try_emplace(each.name, own_family{&each, {}, {}}).first->second;
+      require(family.first->type == each.type, "it has two types");
+      require(family.first->help == each.help, "it has two help texts");
+      require(family.labels.insert(labels).second, "it has two values with the same labels");
+      family.lines.append(each.name).append("{").append(common);
+      for (const auto& [name, value] : labels) family.lines.append(",").append(label(name, value));
+      family.lines.append("} ").append(number_text(each.value)).append("\n");
+    } catch (const std::invalid_argument& error) {
+      refuse(each.name, error.what());
+    }
+  }
+  std::string text;
+  for (const auto& [name, family] : families) {
+    const std::string help = family.first->help.empty() ? name : family.first->help;
+    const bool is_counter = family.first->type == own_metric::metric_type::counter;
+    text.append("# HELP ").append(name).append(" ").append(escaped(help, '\\'));
+    text.append("\n# TYPE ").append(name).append(is_counter ? " counter\n" : " gauge\n");
+    text.append(family.lines);
+  }
+  return text;
 }
 
 std::string metrics_file_name(const observer::shard_names& names) {

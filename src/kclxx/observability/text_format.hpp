@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
+#include <vector>
 
 #include <kclxx/observer.hpp>
+#include <kclxx/run_options.hpp>
 
 #include "observability/figures.hpp"
 
@@ -13,6 +16,12 @@ namespace kclxx::observability {
 /// one. The labels are application, stream and shard; never the worker's id, which is another with
 /// each start.
 std::string to_prometheus_text(const figures& figures, const observer::shard_names& names);
+
+/// The program's own figures. `refuse` is told of each that would spoil the file, which is left
+/// out: its name, and what is wrong with it.
+std::string own_metrics_text(
+    const std::vector<own_metric>& own, const observer::shard_names& names,
+    const std::function<void(const std::string&, const std::string&)>& refuse);
 
 /// The name of a shard's file: kclxx.<application>.<shard>.prom. Files and labels are one to one,
 /// since the same series in two files fails node_exporter's whole scrape.

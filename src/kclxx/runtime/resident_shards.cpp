@@ -34,7 +34,7 @@ void share(std::function<Result(Arguments...)>& function) {
 /// the user's code, which the loop of all shards would wait for.
 run_options with_shared_functions(run_options options) {
   share(options.log);
-  share(options.metrics.own_families);
+  share(options.metrics.own_metrics);
   return options;
 }
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <kclxx/kclxx.hpp>
 #include <kclxx/observer.hpp>
@@ -14,10 +15,11 @@ std::shared_ptr<kclxx::observer> make_tracing();
 kclxx::run_options with_clicks(const std::atomic<int>& clicks) {
   // clang-format off: as the page has it
   kclxx::run_options options;
-  options.metrics.own_families = [&clicks](const kclxx::observer::shard_names& shard) {
-    return "# TYPE clicks_total counter\n"
-           "clicks_total{shard=\"" +
-           shard.shard_id + "\"} " + std::to_string(clicks.load()) + "\n";
+  options.metrics.own_metrics = [&clicks](const kclxx::observer::shard_names&) {
+    return std::vector<kclxx::own_metric>{{.name = "clicks_total",
+                                           .help = "Clicks that were counted.",
+                                           .type = kclxx::own_metric::metric_type::counter,
+                                           .value = double(clicks.load())}};
   };
   // clang-format on
   return options;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From events to figures, to Prometheus' text, to the summary and to CloudWatch's line.
 #include <chrono>
+#include <limits>
 #include <memory>
 #include <set>
 #include <sstream>
@@ -242,6 +243,75 @@ TEST_CASE("labels are escaped, and names of files stay distinct", "[observabilit
   CHECK(metrics_file_name(odd) == "kclxx.a%22b%5Cc%0Ad%2Fe.shardId-1.prom");
   CHECK(metrics_file_name({"shardId-1", {}, {}, {}}) == "kclxx.unknown.shardId-1.prom");
   CHECK(metrics_file_name({"b.c", {}, "a", {}}) != metrics_file_name({"c", {}, "a.b", {}}));
+}
+
+TEST_CASE("the program's own figures have the shard's labels", "[observability][metrics]") {
+  using type = own_metric::metric_type;
+  const auto refused = [](const std::string& name, const std::string& why) {
+    FAIL(name + ": " + why);
+  };
+  const std::string labels =
+      "{application=\"billing\",stream=\"orders\",shard=\"shardId-000000000003\"";
+  CHECK(own_metrics_text({{"queue_depth", "Orders, \\ and \n", type::gauge, {}, 1.5},
+                          {"clicks_total", "", type::counter, {{"page", "a\"b\n\\"}}, 7},
+                          {"queue_depth", "Orders, \\ and \n", type::gauge, {{"of", "x"}}, -2},
+                          {"clicks_total", "", type::counter, {{"page", "b"}, {"app", ""}}, 1e20}},
+                         names(), refused) ==
+        "# HELP clicks_total clicks_total\n# TYPE clicks_total counter\n"
+        "clicks_total" +
+            labels +
+            R"(,page="a\"b\n\\"} 7)"
+            "\n"
+            "clicks_total" +
+            labels +
+            ",page=\"b\"} 1e+20\n"
+            R"(# HELP queue_depth Orders, \\ and \n)"
+            "\n# TYPE queue_depth gauge\n"
+            "queue_depth" +
+            labels +
+            "} 1.5\n"
+            "queue_depth" +
+            labels + ",of=\"x\"} -2\n");
+  CHECK(own_metrics_text({}, names(), refused).empty());
+}
+
+TEST_CASE("a figure that Prometheus would not accept is left out alone",
+          "[observability][metrics]") {
+  using type = own_metric::metric_type;
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  const own_metric good{"x", "h", type::gauge, {{"a", "1"}}, 1};
+  const auto reason = [&](const own_metric& bad) {
+    std::string why;
+    const std::string text =
+        own_metrics_text({good, bad}, names(), [&](auto&, const auto& problem) {
+          CHECK(why.empty());
+          why = problem;
+        });
+    CHECK(text == own_metrics_text({good}, names(), {}));
+    return why;
+  };
+  for (const std::string name :
+       {"", "2x", "x y", "x\n", "x{a=\"b\"}", "\xc3\xa9", "x-y", "kclxx_x"}) {
+    INFO(name);
+    CHECK_FALSE(reason({name, "", type::gauge, {}, 1}).empty());
+  }
+  for (const std::string label :
+       {"", "2", "a:b", "__name__", "shard", "stream", "application", "a\""}) {
+    INFO(label);
+    CHECK_FALSE(reason({"y", "", type::gauge, {{label, "v"}}, 1}).empty());
+  }
+  CHECK(reason({"y", "\xff", type::gauge, {}, 1}) == "its help is not UTF-8");
+  CHECK(reason({"y", "", type::gauge, {{"a", "\xff"}}, 1}) ==
+        "the value of the label 'a' is not UTF-8");
+  CHECK(reason({"y", "", type::gauge, {{"a", "1"}, {"a", "2"}}, 1}) ==
+        "the label 'a' is there twice");
+  CHECK(reason({"y", "", static_cast<type>(7), {}, 1}) == "it is neither a counter nor a gauge");
+  CHECK_FALSE(reason({"y", "", type::counter, {}, -1}).empty());
+  CHECK_FALSE(reason({"y", "", type::counter, {}, none}).empty());
+  CHECK(reason({"x", "h", type::counter, {}, 1}) == "it has two types");
+  CHECK(reason({"x", "other", type::gauge, {}, 1}) == "it has two help texts");
+  CHECK(reason({"x", "h", type::gauge, {{"b", ""}, {"a", "1"}}, 1}) ==
+        "it has two values with the same labels");
 }
 
 TEST_CASE("the summary reports what was done since the last one", "[observability][metrics]") {

@@ -311,28 +311,34 @@ TEST_CASE("the text file follows the figures", "[observability][outputs]") {
   CHECK(test::eventually([&] { return watched.has("} 4711\n"); }));
 }
 
-TEST_CASE("the program's own families are in the file, and one that throws leaves the others",
+TEST_CASE("the program's own figures are in the file; what is bad is left out, and logged once",
           "[observability][outputs]") {
   watched_folder watched;
   std::atomic<bool> throws = false;
   metrics_outputs outputs({.directory = watched.directory,
-                           .write_interval = std::chrono::milliseconds::max(),
-                           .own_families =
-                               [&](const observer::shard_names& shard) {
+                           .write_interval = 1ms,
+                           .own_metrics =
+                               [&](const observer::shard_names&) {
                                  if (throws) throw std::runtime_error("no figures");
-                                 return "clicks{shard=\"" + shard.shard_id + "\"} 7\n";
+                                 return std::vector<own_metric>{{.name = "not a name", .value = 8},
+                                                                {.name = "clicks", .value = 7}};
                                },
                            .remove_at_end = false},
                           writer_to(watched.log));
   outputs.record(source_now(), observer::lease_gained{});
   REQUIRE(test::eventually([&] { return watched.has("} 7\n"); }));
-  CHECK(watched.has("\nclicks{shard=\"shardId-3\"} 7\n"));
+  CHECK(watched.has("\nclicks{application=\""));
+  CHECK_FALSE(watched.has("not a name"));
   CHECK(watched.has("\nkclxx_process_id{"));
   throws = true;
   CHECK(outputs.finish(in_time()));
   CHECK_FALSE(watched.has("clicks"));
   CHECK(watched.has("\nkclxx_process_id{"));
-  CHECK(watched.log.await("no figures (logged once)"));
+  CHECK(watched.log.await("metrics_options::own_metrics: it failed: no figures (logged once)"));
+  int left_out = 0;
+  for (const auto& entry : watched.log.entries())
+    left_out += test::contains(entry.text, "left out");
+  CHECK(left_out == 1);
 }
 
 TEST_CASE("with the longest interval the text file is written at the beginning and the end",
