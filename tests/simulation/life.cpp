@@ -426,6 +426,9 @@ void life::write_line(const std::string& line) {
 
 void life::arm(session::timer which, std::chrono::milliseconds after) {
   expect_alive("a timer");
+  if (which == session::timer::report && processor_.has_requested_all()) {
+    throw violation("end: it waits, and checkpoints of all records were requested");
+  }
   timers_[static_cast<std::size_t>(which)] = now_ + after;
 }
 

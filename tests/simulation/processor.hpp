@@ -73,6 +73,7 @@ class processor {
   /// So many of the shard's first records may be checkpointed.
   [[nodiscard]] std::size_t complete() const { return is_manual() ? asked_ : done_; }
   [[nodiscard]] bool may_finish() const { return may_finish_; }
+  [[nodiscard]] bool has_requested_all() const { return asked_ == delivered_; }
 
  private:
   class callbacks;

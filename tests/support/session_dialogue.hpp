@@ -109,6 +109,8 @@ class session_dialogue {
     return after([&](auto& out) { session_.on_timer(which, now, out); });
   }
 
+  [[nodiscard]] bool is_unanswered() const { return session_.unanswered().has_value(); }
+
   /// The shard's start, with its callback.
   void open() {
     initialize();

@@ -74,7 +74,8 @@ void checkpoints::checkpoint(waiter_id id, const optional_position& position, bo
   const auto target =
       target_of(position, at_shard_end ? shard_end_position() : everything(from_callback), ec);
   if (!target) return out.push_back(notify_waiter{id, ec});
-  if (*target != shard_end_position()) raise(complete_, target);
+  // A request reports completion, whatever its target and its outcome (P64).
+  raise(complete_, *target == shard_end_position() ? delivered_ : target);
   calls_.push_back({id, *target});
 }
 

@@ -59,7 +59,7 @@ class checkpoints {
 
   /// Enters a waiting call, or completes it at once. Without a position: everything delivered for
   /// a call from a callback, else what callbacks have returned from. `at_shard_end`: the end of
-  /// the shard instead.
+  /// the shard instead, and with it everything delivered.
   void checkpoint(waiter_id id, const std::optional<sequence_position>& position,
                   bool from_callback, bool at_shard_end, outputs& out);
   /// Enters a request that nobody waits for. Its outcome goes to `id`, or, without one, to the log.

@@ -163,18 +163,49 @@ TEST_CASE("a waiting checkpoint in shard_ended can finish the shard", "[session]
   }
 }
 
-TEST_CASE("a call in shard_ended that gave up does not finish a shard with records that wait",
-          "[session][P64]") {
+TEST_CASE("a request in manual mode reports completion, whatever its target and its outcome",
+          "[session][P64][P50]") {
+  enum class kind { call, call_with_deadline, with_handler, without_handler };
+  const auto request =
+      GENERATE(kind::call, kind::call_with_deadline, kind::with_handler, kind::without_handler);
+  const auto target = GENERATE(std::optional(at("100")), std::optional<kclxx::sequence_position>());
+  const bool is_in_shard_ended = GENERATE(false, true);
+  using optional_text = std::optional<std::string>;
+  const auto error = GENERATE(optional_text(), optional_text("InvalidStateException"),
+                              optional_text("ThrottlingException"));
+  CAPTURE(request, target.has_value(), is_in_shard_ended, error.value_or("none"));
   session_dialogue daemon(manual());
-  daemon.process("100");
-  daemon.shard_ended();
-  CHECK(daemon.checkpoint(1) == lines{"write checkpoint SHARD_END/0"});
-  CHECK(daemon.answer("ThrottlingException") == retrying("the end of the shard"));
-  CHECK(daemon.deadline_passes(1) == lines{});
-  CHECK(daemon.was_waiting);
-  CHECK(daemon.returns() == waiting_for_rest("for none"));
-  CHECK(daemon.fires(timer::retry) == lines{});
-  CHECK(daemon.async_checkpoint(at("100"), false) == lines{"write checkpoint SHARD_END/0"});
+  lines all;
+  const auto add = [&](const lines& more) { all.insert(all.end(), more.begin(), more.end()); };
+  const auto answer_all = [&] {
+    for (;;) {
+      const lines more = daemon.is_unanswered() ? daemon.answer(error) : daemon.fires(timer::retry);
+      if (more == lines{"the timer is not armed"}) return;
+      add(more);
+    }
+  };
+  daemon.start_batch("100");
+  if (is_in_shard_ended) {
+    daemon.returns();
+    daemon.shard_ended();
+  }
+  if (request == kind::call || request == kind::call_with_deadline) {
+    add(daemon.checkpoint(1, target));
+    if (request == kind::call_with_deadline) add(daemon.deadline_passes(1));
+    answer_all();
+  } else {
+    add(request == kind::with_handler ? daemon.async_checkpoint(1, target)
+                                      : daemon.async_checkpoint(target));
+  }
+  if (!is_in_shard_ended) {
+    add(daemon.returns());
+    if (daemon.is_unanswered()) add(daemon.answer(error));
+    daemon.shard_ended();
+  }
+  add(daemon.returns());
+  answer_all();
+  CHECK_FALSE(mentions(all, "the end of the shard waits"));
+  CHECK(all.back() == (error ? "leave with 14" : "write status shardEnded"));
 }
 
 TEST_CASE("a handler is answered while shard_ended runs, but not that of the last record",
