@@ -24,7 +24,9 @@ enum class log_level {
 struct log_entry {
   log_level level;
   std::string shard_id;  ///< empty before initialize
-  std::string text;      ///< one line, without a newline; control characters are escaped as in C
+  /// One line, without a newline. What a terminal could obey, and bytes that are not UTF-8, are
+  /// escaped as in C; it is cut at 8 KiB.
+  std::string text;
   std::optional<sequence_position> position{};  ///< the record or checkpoint that it is about
   bool operator==(const log_entry&) const = default;
 };

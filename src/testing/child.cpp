@@ -202,9 +202,7 @@ void child::read(const std::string& line) {
   auto memory = std::make_shared<driver::batch_memory>();
   memory->line.grow(line.size() + 1);
   std::memcpy(memory->line.data(), line.data(), line.size());
-  auto decoded = decoder_.decode(std::move(memory), line.size());
-  if (decoder_.take_utf8_warning()) driver_.on_utf8_warning();
-  driver_.on_line(std::move(decoded));
+  driver_.on_line(decoder_.decode(std::move(memory), line.size()));
 }
 
 bool child::run_user_code() {
@@ -254,7 +252,7 @@ void child::run_timer(const driver::shard_timers::function& timer) {
     thrown = std::current_exception();
   }
   end_user_code();
-  if (thrown) user_code_threw("a timer", thrown);
+  if (thrown) user_code_threw(driver::between_callbacks, thrown);
 }
 
 void child::end_user_code() {

@@ -7,8 +7,10 @@
 #include <iostream>
 #include <memory>
 #include <sstream>
+#include <streambuf>
 #include <string_view>
 
+#include "base/printable.hpp"
 #include "tool/command_error.hpp"
 #include "tool/process/cancellation.hpp"
 
@@ -31,14 +33,44 @@ class usage_with_more : public CLI::Formatter {
   std::string more_;
 };
 
-void say(const CLI::App& app, std::string text) {
-  std::replace(text.begin(), text.end(), '\n', ' ');
+/// All that the tool writes to stderr is for people, and much of it quotes what others wrote.
+class printable_stderr : public std::streambuf {
+ public:
+  printable_stderr() : target_(std::cerr.rdbuf(this)) {}
+  ~printable_stderr() override { std::cerr.rdbuf(target_); }
+  printable_stderr(const printable_stderr&) = delete;
+  printable_stderr& operator=(const printable_stderr&) = delete;
+
+ protected:
+  std::streamsize xsputn(const char* text, std::streamsize size) override {
+    std::string_view rest(text, static_cast<std::size_t>(size));
+    std::string lines;
+    while (!rest.empty()) {
+      const std::size_t end = std::min(rest.find('\n'), rest.size());
+      lines += detail::printable(rest.substr(0, end));
+      if (end < rest.size()) lines += '\n';
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    const auto length = static_cast<std::streamsize>(lines.size());
+    return target_->sputn(lines.data(), length) == length ? size : 0;
+  }
+  int_type overflow(int_type one) override {
+    const char text = traits_type::to_char_type(one);
+    return xsputn(&text, 1) == 1 ? one : traits_type::eof();
+  }
+  int sync() override { return target_->pubsync(); }
+
+ private:
+  std::streambuf* target_;
+};
+
+void say(const CLI::App& app, const std::string& text) {
   std::cerr << app.get_name();
   for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
     at = at->get_subcommands().front();
     std::cerr << ' ' << at->get_name();
   }
-  std::cerr << ": " << text << std::endl;
+  std::cerr << ": " << detail::printable(text) << std::endl;
 }
 
 /// What was printed and did not arrive is no success.
@@ -126,6 +158,7 @@ CLI::App& add_command(CLI::App& app, const command_text& text, child_use child, 
 }
 
 int run_command_line(CLI::App& app, invocation& run, int argc, const char* const* argv) {
+  const printable_stderr door;
   // CLI11 would take a second "--", which is the child's, for one of its own.
   const auto* const end = argv + argc;
   const auto* const separator =

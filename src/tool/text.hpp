@@ -6,15 +6,14 @@
 #include <string>
 #include <string_view>
 
+#include "base/printable.hpp"
+
 namespace kclxx::tool {
 
-/// The text for a terminal: what is not UTF-8 becomes U+FFFD. What could control the terminal or
-/// change the order of the text becomes '?': control characters (C0, DEL, C1), line and paragraph
-/// separators, and the marks for the direction of text.
-std::string printable(std::string_view text);
+using detail::printable;
 
-/// The text for XML 1.0 and HTML, in content or in an attribute. What is not UTF-8 becomes U+FFFD,
-/// and what XML cannot hold becomes '?'.
+/// The text for XML 1.0 and HTML, in content or in an attribute. What is not UTF-8 becomes U+FFFD;
+/// what XML cannot hold, or a reader could obey, becomes '?', but for newlines and tabs.
 std::string xml(std::string_view text);
 
 /// Three digits and a unit: "640 us", "1.5 s", "20 min".

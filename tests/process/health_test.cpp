@@ -7,6 +7,7 @@
 #include <fstream>
 #include <string>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
@@ -49,8 +50,10 @@ class metrics_folder {
   void write(const std::string& text, std::chrono::seconds age = 0s) {
     std::ofstream(file()) << text;
     fs::last_write_time(file(), fs::file_time_type::clock::now() - age);
-    writer_ = kclxx::io::descriptor(::open(file().c_str(), O_RDONLY | O_CLOEXEC));
-    REQUIRE(::flock(writer_.get(), LOCK_EX) == 0);
+    writer_ = kclxx::io::descriptor(::open(file().c_str(), O_WRONLY | O_CLOEXEC));
+    struct flock whole {};
+    whole.l_type = F_WRLCK;
+    REQUIRE(::fcntl(writer_.get(), F_OFD_SETLK, &whole) == 0);
   }
   void end_writer() { writer_.close(); }
 
@@ -128,6 +131,41 @@ TEST_CASE("how far a shard is behind does not count, nor a wait for a retry", "[
   CHECK(health(folder.path()).status == 1);
   folder.write(figures(date() - 590, ::getpid()));
   CHECK(health(folder.path()).status == 0);
+}
+
+TEST_CASE("a stranger's lock on the file of a process that has ended changes nothing",
+          "[process][health]") {
+  metrics_folder folder;
+  folder.write(figures(0, 4711), 600s);
+  CHECK(health(folder.path()).status == 1);
+  folder.end_writer();
+  const kclxx::io::descriptor stranger(::open(folder.file().c_str(), O_RDONLY | O_CLOEXEC));
+  struct flock shared {};
+  shared.l_type = F_RDLCK;
+  REQUIRE(::flock(stranger.get(), LOCK_EX) == 0);
+  REQUIRE(::fcntl(stranger.get(), F_OFD_SETLK, &shared) == 0);
+  const auto seen = health(folder.path());
+  CHECK(seen.status == 0);
+  CHECK_THAT(seen.out, Contains("0 shards get on; 1 left by processes that have ended"));
+}
+
+TEST_CASE("health reads regular files alone, and no more than a file of metrics can have",
+          "[process][health]") {
+  metrics_folder folder;
+  SECTION("not a device behind a link") {
+    fs::create_symlink("/dev/zero", folder.file());
+    CHECK_THAT(health(folder.path()).out, Contains(folder.file() + ": it cannot be read: "));
+  }
+  SECTION("not a FIFO") {
+    REQUIRE(::mkfifo(folder.file().c_str(), 0600) == 0);
+    CHECK_THAT(health(folder.path()).out, Contains("it is no regular file"));
+  }
+  SECTION("not an endless file") {
+    std::ofstream(folder.file()) << "x";
+    fs::resize_file(folder.file(), std::uintmax_t{1} << 40);
+    CHECK_THAT(health(folder.path()).out, Contains("it is too long"));
+  }
+  CHECK(health(folder.path()).status == 1);
 }
 
 TEST_CASE("what health cannot use is named", "[process][health]") {

@@ -12,7 +12,7 @@
 namespace kclxx::detail {
 
 /// The text of an exception, for logs and parked lines; the first 4096 bytes of it. A null pointer
-/// is what catch (...) has of one that is not of C++, such as pthread_exit's.
+/// is what catch (...) has of one that is not of C++.
 inline std::string message_of(const std::exception_ptr& thrown) {
   try {
     if (thrown) std::rethrow_exception(thrown);

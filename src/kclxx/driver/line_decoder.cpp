@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/log_text.hpp"
+#include "base/printable.hpp"
 
 namespace kclxx::driver {
 
@@ -12,7 +12,7 @@ static_assert(io::line_buffer::padding >= protocol::decoder::padding);
 
 namespace {
 
-constexpr std::size_t excerpt_length = 120;
+constexpr std::size_t excerpt_length = detail::longest_name;
 
 }  // namespace
 
@@ -38,9 +38,9 @@ line_decoder::outcome line_decoder::decode(std::shared_ptr<batch_memory> memory,
   char* const line = memory->line.data();
   if (beginning_.empty() && protocol::is_blank({line, length})) return blank{};
   keep_beginning(line, length);
-  bool replaced_invalid_utf8 = false;
+  decoded found;
   auto result =
-      decoder_.decode(line, length, memory->records, memory->arena, replaced_invalid_utf8);
+      decoder_.decode(line, length, memory->records, memory->arena, found.has_replaced_utf8);
   if (auto* error = std::get_if<protocol::decode_error>(&result)) {
     bad_line bad{"bad line from the daemon: " + (error->field.empty() ? "it" : error->field) + " " +
                  error->problem + "; the line has " + std::to_string(length) +
@@ -49,8 +49,7 @@ line_decoder::outcome line_decoder::decode(std::shared_ptr<batch_memory> memory,
     return bad;
   }
   beginning_.clear();
-  has_replaced_ = has_replaced_ || replaced_invalid_utf8;
-  decoded found{std::get<protocol::message>(std::move(result)), {}};
+  found.message = std::get<protocol::message>(std::move(result));
   if (const auto* records = std::get_if<protocol::process_records>(&found.message.body)) {
     const std::span<const record> views(memory->records);
     found.batch = record_batch(views, std::move(memory), records->millis_behind_latest);
@@ -59,7 +58,7 @@ line_decoder::outcome line_decoder::decode(std::shared_ptr<batch_memory> memory,
 }
 
 std::string line_decoder::excerpt(std::size_t length) const {
-  return detail::printable_ascii(beginning_) + (length > excerpt_length ? "..." : "");
+  return detail::printable(beginning_) + (length > excerpt_length ? "..." : "");
 }
 
 line_decoder::bad_line line_decoder::too_long(const char* line, std::size_t length,
@@ -67,10 +66,6 @@ line_decoder::bad_line line_decoder::too_long(const char* line, std::size_t leng
   keep_beginning(line, length);
   return {"bad line from the daemon: it is longer than the limit of " + std::to_string(limit) +
           " bytes (run_options::max_line_length) and begins: " + excerpt(length)};
-}
-
-bool line_decoder::take_utf8_warning() noexcept {
-  return has_replaced_ && !std::exchange(has_warned_, true);
 }
 
 }  // namespace kclxx::driver

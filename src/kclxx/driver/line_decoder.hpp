@@ -21,7 +21,8 @@ class line_decoder {
  public:
   struct decoded {
     protocol::message message;
-    record_batch batch;  // of processRecords; owns the line's memory
+    record_batch batch{};  // of processRecords; owns the line's memory
+    bool has_replaced_utf8 = false;
   };
   struct bad_line {
     std::string text;
@@ -38,8 +39,6 @@ class line_decoder {
   /// Of a line of which `line[0, length)` is there, and which is longer than `limit` bytes.
   bad_line too_long(const char* line, std::size_t length, std::size_t limit);
 
-  /// True once: after the first line with bytes that are not UTF-8.
-  [[nodiscard]] bool take_utf8_warning() noexcept;
   void release_memory() { decoder_.release_memory(); }
 
  private:
@@ -49,15 +48,6 @@ class line_decoder {
 
   protocol::decoder decoder_;
   std::string beginning_;  // of the line that is arriving or being decoded
-  bool has_replaced_ = false;
-  bool has_warned_ = false;
 };
-
-/// Messages that are logged once.
-inline constexpr const char* utf8_warning =
-    "a line from the daemon has bytes that are not UTF-8; U+FFFD replaces them. Start the daemon "
-    "with -Dfile.encoding=UTF-8. Logged once.";
-inline constexpr const char* blank_line_warning =
-    "the daemon sent a line without a message; such lines are skipped. Logged once.";
 
 }  // namespace kclxx::driver

@@ -8,8 +8,7 @@ namespace kclxx::driver {
 
 namespace {
 
-// Beyond this many kinds the least recent is forgotten: texts come from users, too.
-constexpr std::size_t most_kinds = 64;
+constexpr std::size_t most_kinds = 64;  // texts come from users, too
 
 /// The text with each number as a single #.
 std::string pattern_of(std::string_view text) {
@@ -35,27 +34,42 @@ std::string with_number(std::string text, std::size_t left_out) {
 
 }  // namespace
 
-std::optional<std::string> log_limiter::pass(log_level level, std::string text, time_point now) {
-  if (level != log_level::warning) return text;
+/// A kind whose minute has passed makes room, and what it left out is told.
+std::size_t log_limiter::kind_of(const std::string& text, time_point now,
+                                 std::vector<std::string>& passed) {
   std::string pattern = pattern_of(text);
-  const auto found = std::find_if(kinds_.begin(), kinds_.end(),
-                                  [&](const kind& one) { return one.pattern == pattern; });
-  if (found == kinds_.end()) {
-    if (kinds_.size() >= most_kinds) kinds_.erase(kinds_.begin());
-    kinds_.push_back({std::move(pattern), now, 1, 0, {}});
-    return text;
+  const auto begin = kinds_.begin();
+  auto found =
+      std::find_if(begin, kinds_.end(), [&](const kind& one) { return one.pattern == pattern; });
+  if (found != kinds_.end()) return static_cast<std::size_t>(found - begin);
+  if (kinds_.size() < most_kinds) {
+    kinds_.push_back({std::move(pattern), now});
+    return kinds_.size() - 1;
   }
-  std::rotate(found, found + 1, kinds_.end());
-  kind& current = kinds_.back();
+  found = std::find_if(begin + 1, kinds_.end(),
+                       [&](const kind& one) { return now - one.began >= period; });
+  if (found == kinds_.end()) return 0;
+  if (found->left_out > 0) passed.push_back(with_number(found->last, found->left_out - 1));
+  *found = {std::move(pattern), now};
+  return static_cast<std::size_t>(found - begin);
+}
+
+std::vector<std::string> log_limiter::pass(log_level level, std::string text, time_point now) {
+  if (level != log_level::warning) return {std::move(text)};
+  std::vector<std::string> passed;
+  if (kinds_.empty()) kinds_.push_back({"", now});
+  kind& current = kinds_[kind_of(text, now, passed)];
   if (now - current.began >= period) {
     current.began = now;
     current.count = 1;
-    return with_number(std::move(text), std::exchange(current.left_out, 0));
+    passed.push_back(with_number(std::move(text), std::exchange(current.left_out, 0)));
+  } else if (++current.count <= most_in_a_period) {
+    passed.push_back(std::move(text));
+  } else {
+    ++current.left_out;
+    current.last = std::move(text);
   }
-  if (++current.count <= most_in_a_period) return text;
-  ++current.left_out;
-  current.last = std::move(text);
-  return std::nullopt;
+  return passed;
 }
 
 std::vector<std::string> log_limiter::rest() {

@@ -3,9 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <kclxx/log.hpp>
@@ -14,7 +12,8 @@ namespace kclxx::driver {
 
 /// Leaves out warnings that repeat: of each kind, the first few in a minute are written, and the
 /// next one after that minute gives the number that was left out. Two messages are of one kind when
-/// they differ in numbers only.
+/// they differ in numbers only. When a minute has many kinds, those that come last are one kind.
+/// What is left out is told: at the latest by rest(), or when its kind makes room for another.
 ///
 /// Thread safety: none.
 class log_limiter {
@@ -23,8 +22,8 @@ class log_limiter {
   static constexpr std::size_t most_in_a_period = 10;
   static constexpr std::chrono::minutes period{1};
 
-  /// The message to write, or nothing. Errors and infos always pass.
-  std::optional<std::string> pass(log_level level, std::string text, time_point now);
+  /// The messages to write. Errors and infos always pass.
+  std::vector<std::string> pass(log_level level, std::string text, time_point now);
   /// At the end: a message for each kind of which some were left out.
   std::vector<std::string> rest();
 
@@ -32,12 +31,14 @@ class log_limiter {
   struct kind {
     std::string pattern;
     time_point began;
-    std::size_t count;
-    std::size_t left_out;
-    std::string last;
+    std::size_t count = 0;
+    std::size_t left_out = 0;
+    std::string last{};
   };
 
-  std::vector<kind> kinds_;  // the few that there are, the least recent first
+  std::size_t kind_of(const std::string& text, time_point now, std::vector<std::string>& passed);
+
+  std::vector<kind> kinds_;  // the few that there are; the first takes what finds no room
 };
 
 }  // namespace kclxx::driver

@@ -144,7 +144,10 @@ void session_driver::write() {
 void session_driver::log(log_level level, std::string text,
                          const std::optional<sequence_position>& position) {
   auto passed = limiter_.pass(level, std::move(text), host_.now());
-  if (passed) host_.write_log(level, *std::move(passed), position);
+  for (std::string& one : passed) {
+    const bool is_about_position = &one == &passed.back();  // the ones before tell a number
+    host_.write_log(level, std::move(one), is_about_position ? position : std::nullopt);
+  }
 }
 
 void session_driver::notify(session::waiter_id waiter, std::error_code result) {
@@ -156,15 +159,39 @@ void session_driver::notify(session::waiter_id waiter, std::error_code result) {
 void session_driver::on_line(line_decoder::outcome line) {
   std::visit(overloaded{
                  [&](line_decoder::decoded& decoded) {
+                   warn_of_oddities(decoded);
                    on_message(std::move(decoded.message), std::move(decoded.batch));
                  },
                  [&](line_decoder::bad_line& bad_line) { on_bad_line(bad_line.text); },
                  [&](line_decoder::blank&) {
-                   if (std::exchange(has_warned_of_blank_line_, true)) return;
-                   log(log_level::warning, blank_line_warning);
+                   warn_once(oddity::blank_line,
+                             "the daemon sent a line without a message; such "
+                             "lines are skipped. Logged once.");
                  },
              },
              line);
+}
+
+void session_driver::warn_of_oddities(const line_decoder::decoded& line) {
+  if (line.has_replaced_utf8) {
+    warn_once(
+        oddity::invalid_utf8,
+        "a line from the daemon has bytes that are not UTF-8; U+FFFD replaces them. Start the "
+        "daemon with -Dfile.encoding=UTF-8. Logged once.");
+  }
+  const auto* records = std::get_if<protocol::process_records>(&line.message.body);
+  if (records != nullptr && !records->unknown_time.empty()) {
+    warn_once(oddity::unknown_time, records->unknown_time +
+                                        ", which is no time in milliseconds up to the year 2262; "
+                                        "such times are delivered as unknown. Logged once.");
+  }
+}
+
+void session_driver::warn_once(oddity what, std::string text) {
+  const auto number = static_cast<std::size_t>(what);
+  if (has_warned_of_.test(number)) return;
+  has_warned_of_.set(number);
+  log(log_level::warning, std::move(text));
 }
 
 void session_driver::on_message(protocol::message message, record_batch batch) {
@@ -255,12 +282,11 @@ void session_driver::on_callback_done(const callback_result& result) {
                                                              : outcome::lease_gone;
     events_.on_callback_ended(*result.duration, how, result.failure ? result.failure->text : "");
   }
-  if (result.keeps_batch && options_.mode == checkpoint_mode::automatic &&
-      !std::exchange(has_warned_of_kept_batch_, true)) {
-    log(log_level::warning,
-        "process_records returned but a copy of its record_batch is still in use; in "
-        "checkpoint_mode::automatic its records count as complete already. If they are still "
-        "being processed, use checkpoint_mode::manual. Logged once.");
+  if (result.keeps_batch && options_.mode == checkpoint_mode::automatic) {
+    warn_once(oddity::kept_batch,
+              "process_records returned but a copy of its record_batch is still in use; in "
+              "checkpoint_mode::automatic its records count as complete already. If they are still "
+              "being processed, use checkpoint_mode::manual. Logged once.");
   }
   feed([&](auto& out) {
     if (result.failure) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <bitset>
 #include <chrono>
 #include <cstdint>
 #include <exception>
@@ -57,8 +58,9 @@ class host {
   virtual void run_handler(std::shared_ptr<checkpoint_handler> handler, std::error_code result) = 0;
 };
 
-/// What user code has thrown, as a message; `source` is "a timer", for instance. It calls what(),
-/// which is user code: hold no lock.
+/// What user code has thrown, as a message; `source` is what it was, for instance this. It calls
+/// what(), which is user code: hold no lock.
+inline constexpr const char* between_callbacks = "user code between callbacks";
 session::session::failure describe(const std::string& source, const std::exception_ptr& thrown);
 
 /// The message about an observer's exception; it is logged once.
@@ -84,7 +86,6 @@ class session_driver {
   void on_bad_line(const std::string& text);
   /// No answer will come to what was asked.
   void on_no_answer();
-  void on_utf8_warning() { log(log_level::warning, utf8_warning); }
   /// `unfinished_line`: it broke off in the middle of a line. `error` is errno's, or 0.
   void on_end_of_input(bool unfinished_line, int error = 0);
 
@@ -158,6 +159,10 @@ class session_driver {
   void write();
   void log(log_level level, std::string text,
            const std::optional<sequence_position>& position = std::nullopt);
+  /// Oddities that are logged once in a session, however often they come.
+  enum class oddity { blank_line, invalid_utf8, unknown_time, kept_batch };
+  void warn_once(oddity what, std::string text);
+  void warn_of_oddities(const line_decoder::decoded& line);
   void notify(session::waiter_id waiter, std::error_code result);
   /// Shared, since a std::function, in which a host keeps it, must be copyable.
   void run_handler(checkpoint_handler handler, std::error_code result) {
@@ -177,8 +182,7 @@ class session_driver {
   std::optional<exit_status> status_;
   bool has_lost_outputs_ = false;
   std::atomic<bool> have_calls_ended_ = false;  // read on the callbacks' thread
-  bool has_warned_of_blank_line_ = false;
-  bool has_warned_of_kept_batch_ = false;
+  std::bitset<4> has_warned_of_;                // by oddity
 };
 
 }  // namespace kclxx::driver

@@ -7,11 +7,15 @@
 #include <optional>
 
 #include "base/names.hpp"
+#include "base/printable.hpp"
 #include "protocol/json_string.hpp"
 
 namespace kclxx::observability {
 
 namespace {
+
+// Kinesis allows 128 characters; a longer one is no shard of it.
+constexpr std::size_t longest_shard_id = 256;
 
 std::optional<log_level> level_of(std::string_view name) {
   for (std::size_t i = 0; i < detail::level_names.size(); ++i) {
@@ -42,10 +46,10 @@ std::string to_iso_8601(date time) {
 }
 
 std::string text_line(const log_entry& entry) {
-  std::string line = "kclxx";
-  if (!entry.shard_id.empty()) line.append(" ").append(entry.shard_id);
-  line.append(" ").append(detail::level_name(entry.level));
-  return line.append(": ").append(entry.text).append("\n");
+  std::string line = "kclxx ";
+  if (!entry.shard_id.empty()) line += detail::printable(entry.shard_id, longest_shard_id) + " ";
+  line.append(detail::level_name(entry.level)).append(": ");
+  return line + detail::printable(entry.text) + "\n";
 }
 
 std::string json_line(const log_entry& entry, date time) {
@@ -68,8 +72,8 @@ std::string read_log_variable(std::string_view value, log_options& options) {
     } else if (word == "text" || word == "json") {
       options.json = word == "json";
     } else {
-      return "KCLXX_LOG: '" + std::string(word) +
-             "' is neither a level (info, warning, error) nor a form (text, json)";
+      return "KCLXX_LOG: " + detail::quoted(word) +
+             " is neither a level (info, warning, error) nor a form (text, json)";
     }
   }
   return {};

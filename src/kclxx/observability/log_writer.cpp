@@ -6,10 +6,12 @@
 #include <cstdio>
 #include <fcntl.h>
 #include <string>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
 #include <vector>
 
+#include "io/descriptor.hpp"
 #include "io/line_writer.hpp"
 #include "observability/log_format.hpp"
 
@@ -17,12 +19,18 @@ namespace kclxx {
 
 namespace {
 
+/// The log quotes records. Where others may write, too, a link could lead it into another file, a
+/// FIFO without a reader could hold it up, and a file of theirs would let them read it.
 std::error_code append(const std::string& file, const std::string& line) noexcept {
-  const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (fd < 0) return {errno, std::generic_category()};
-  const std::error_code error = io::write_all(fd, line);
-  ::close(fd);
-  return error;
+  const io::descriptor log(::open(
+      file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
+  struct stat about {};
+  if (!log.is_open() || ::fstat(log.get(), &about) != 0) return {errno, std::generic_category()};
+  const bool is_ours = about.st_uid == ::geteuid() || about.st_uid == 0;
+  if (S_ISREG(about.st_mode) && !is_ours) {
+    return std::make_error_code(std::errc::operation_not_permitted);
+  }
+  return io::write_all(log.get(), line);
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <fcntl.h>
 #include <filesystem>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
@@ -28,13 +27,16 @@ std::error_code metrics_file::write(std::string_view text) {
   const std::string temporary =
       path_ + '.' + std::to_string(::getpid()) + '-' + std::to_string(count++);
   // Others may write to the directory: what they have put there is neither written to nor followed.
+  // Nobody else can open it before it has its lock.
   const int fd =
-      ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+      ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return last_error();
+  struct flock whole {};
+  whole.l_type = F_WRLCK;
   struct stat about {};
   std::error_code error;
   io::descriptor lock(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
-  if (!lock.is_open() || ::flock(fd, LOCK_EX) != 0 || ::fchmod(fd, 0644) != 0 ||
+  if (!lock.is_open() || ::fcntl(fd, F_OFD_SETLK, &whole) != 0 || ::fchmod(fd, 0644) != 0 ||
       ::fstat(fd, &about) != 0) {
     error = last_error();
   }

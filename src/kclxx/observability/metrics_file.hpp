@@ -12,8 +12,8 @@
 namespace kclxx::observability {
 
 /// A file that is replaced as a whole: whoever reads it sees the old text or the new one. While
-/// this object lives, the file has a lock (flock), which tells another process, in whatever pid
-/// namespace, that its writer lives.
+/// this object lives, the file has a write lock (F_OFD_SETLK), which tells another process, in
+/// whatever pid namespace, that its writer lives. Whoever can only read the file cannot take it.
 ///
 /// Thread safety: none. Blocking: as long as the file system.
 class metrics_file {

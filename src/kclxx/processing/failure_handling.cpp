@@ -12,6 +12,7 @@
 #include "base/backoff.hpp"
 #include "base/environment.hpp"
 #include "base/fnv.hpp"
+#include "base/printable.hpp"
 #include "processing/patience.hpp"
 
 namespace kclxx::processing {
@@ -275,7 +276,7 @@ void failure_handling::log(log_level level, const std::string& beginning, const 
                            const std::string& ending) const {
   std::string line = beginning + "record " + to_string(subject.position());
   if (const auto key = subject.partition_key()) {
-    line.append(" (partition key '").append(*key).append("')");
+    line.append(" (partition key ").append(detail::quoted(*key)).append(")");
   }
   shard_.log(level, line + ending, subject.position());
 }

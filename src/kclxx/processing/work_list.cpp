@@ -5,6 +5,8 @@
 #include <chrono>
 #include <utility>
 
+#include "base/printable.hpp"
+
 namespace kclxx::processing {
 
 using std::chrono::milliseconds;
@@ -155,7 +157,7 @@ std::string work_list::describe(ordinal number) const {
   const record& record = window().at(number);
   std::string text = to_string(record.position());
   if (const auto key = record.partition_key())
-    text.append(" (partition key '").append(*key).append("'");
+    text.append(" (partition key ").append(detail::quoted(*key));
   else
     text += " (no partition key";
   return text + ", attempt " + std::to_string(attempt_of(number)) + ")";

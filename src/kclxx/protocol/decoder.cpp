@@ -60,7 +60,8 @@ class walk {
   initialize decode_initialize();
   process_records decode_process_records();
   void decode_records(ondemand::value& value, process_records& body);
-  record::fields decode_record(ondemand::object object, std::ptrdiff_t index);
+  record::fields decode_record(ondemand::object object, std::ptrdiff_t index,
+                               std::string& unknown_time);
   checkpoint_answer decode_checkpoint();
   decltype(message::body) decode_shutdown();
 
@@ -151,15 +152,15 @@ initialize walk::decode_initialize() {
 
 process_records walk::decode_process_records() {
   bool has_records = false;
-  auto body = each_field<process_records>(
-      [&](process_records& batch, ondemand::raw_json_string key, ondemand::value value) {
-        if (key == "records") {
-          has_records = true;
-          decode_records(value, batch);
-        } else if (key == "millisBehindLatest") {
-          batch.millis_behind_latest = values_.time(value, {"millisBehindLatest"});
-        }
-      });
+  auto body = each_field<process_records>([&](process_records& batch, ondemand::raw_json_string key,
+                                              ondemand::value value) {
+    if (key == "records") {
+      has_records = true;
+      decode_records(value, batch);
+    } else if (key == "millisBehindLatest") {
+      batch.millis_behind_latest = values_.time(value, {"millisBehindLatest"}, batch.unknown_time);
+    }
+  });
   if (!has_records) fail("records", "is missing");
   return body;
 }
@@ -178,14 +179,15 @@ void walk::decode_records(ondemand::value& value, process_records& body) {
     if (element.get_object().get(object) != simdjson::SUCCESS) {
       fail("records[" + std::to_string(index) + "]", "is not an object");
     }
-    const record::fields fields = decode_record(object, index);
+    const record::fields fields = decode_record(object, index, body.unknown_time);
     highest.take(fields.sequence_number, fields.sub_sequence_number);
     records_.emplace_back(fields);
   }
   body.largest = highest.get();
 }
 
-record::fields walk::decode_record(ondemand::object object, std::ptrdiff_t index) {
+record::fields walk::decode_record(ondemand::object object, std::ptrdiff_t index,
+                                   std::string& unknown_time) {
   record::fields to;
   auto& [data, partition_key, sequence_number, sub_sequence_number, arrival] = to;
   for (auto item : object) {
@@ -203,7 +205,7 @@ record::fields walk::decode_record(ondemand::object object, std::ptrdiff_t index
       if (!is_sequence_number(*digits)) fail(name.text(), describe_bad_digits(*digits));
       sequence_number = *digits;
     } else if (key == "approximateArrivalTimestamp") {
-      arrival = values_.time(value, {"approximateArrivalTimestamp", index});
+      arrival = values_.time(value, {"approximateArrivalTimestamp", index}, unknown_time);
     } else if (key == "subSequenceNumber") {
       sub_sequence_number = values_.sub_sequence(value, {"subSequenceNumber", index});
     }

@@ -59,7 +59,9 @@ class values {
 
   std::optional<std::string_view> string(ondemand::value& value, field_name name);
   std::string required_string(ondemand::value& value, field_name name);
-  static std::optional<std::chrono::milliseconds> time(ondemand::value& value, field_name name);
+  /// std::nullopt for a time that no record can show. `unknown` names the first one.
+  static std::optional<std::chrono::milliseconds> time(ondemand::value& value, field_name name,
+                                                       std::string& unknown);
   static std::uint64_t sub_sequence(ondemand::value& value, field_name name);
   /// Decoded from base64, in place.
   std::optional<std::string_view> data(ondemand::value& value, field_name name);
@@ -102,22 +104,25 @@ inline std::string values::required_string(ondemand::value& value, field_name na
 }
 
 inline std::optional<std::chrono::milliseconds> values::time(ondemand::value& value,
-                                                             field_name name) {
-  if (token(value) == "null") return std::nullopt;
+                                                             field_name name,
+                                                             std::string& unknown) {
+  const std::string_view text = token(value);
+  if (text == "null") return std::nullopt;
   constexpr std::int64_t limit = most_milliseconds;
   std::int64_t whole = 0;
   if (value.get_int64().get(whole) == simdjson::SUCCESS) {
-    if (whole < -limit || whole > limit) fail(name.text(), "is out of range");
-    return std::chrono::milliseconds(whole);
+    if (whole >= -limit && whole <= limit) return std::chrono::milliseconds(whole);
+  } else {
+    // Below 2^53, so that a double has it exactly.
+    constexpr auto end = static_cast<double>(limit + 1);
+    double number = 0;
+    if (value.get_double().get(number) == simdjson::SUCCESS && number > -end && number < end) {
+      return std::chrono::milliseconds(static_cast<std::int64_t>(number));
+    }
   }
-  double number = 0;
-  if (value.get_double().get(number) != simdjson::SUCCESS) {
-    fail(name.text(), "is not a number of milliseconds");
-  }
-  // Below 2^53, so that a double has it exactly.
-  constexpr auto end = static_cast<double>(limit + 1);
-  if (!(number > -end && number < end)) fail(name.text(), "is out of range");
-  return std::chrono::milliseconds(static_cast<std::int64_t>(number));
+  checked(value.type());
+  if (unknown.empty()) unknown = name.text() + " is " + std::string(text.substr(0, 40));
+  return std::nullopt;
 }
 
 inline std::uint64_t values::sub_sequence(ondemand::value& value, field_name name) {

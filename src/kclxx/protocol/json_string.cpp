@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstddef>
 
+#include "base/printable.hpp"
 #include "protocol/utf8.hpp"
 
 namespace kclxx::protocol {
@@ -98,19 +99,19 @@ std::optional<std::string> unescape(std::string_view token, bool& replaced) {
 void append_quoted(std::string& out, std::string_view text) {
   if (!is_utf8(text)) return append_quoted(out, replace_invalid_utf8(text));
   out += '"';
-  for (const char c : text) {
-    if (!needs_escape(c)) {
-      out += c;
-      continue;
-    }
-    const std::size_t letter = meant_letters.find(c);
+  while (!text.empty()) {
+    const detail::character first = detail::first_character(text);
+    const std::size_t letter = first.size == 1 && text.front() != '/'
+                                   ? meant_letters.find(text.front())
+                                   : std::string::npos;
     if (letter != std::string_view::npos) {
       out.append("\\").append(1, escaped_letters[letter]);
+    } else if (detail::is_obeyed(first.code)) {
+      out += detail::unicode_escape(first.code);
     } else {
-      constexpr std::string_view digits = "0123456789abcdef";
-      const auto byte = static_cast<unsigned char>(c);
-      out.append("\\u00").append(1, digits[byte >> 4U]).append(1, digits[byte & 0xfU]);
+      out += text.substr(0, first.size);
     }
+    text.remove_prefix(first.size);
   }
   out += '"';
 }

@@ -12,7 +12,8 @@ namespace kclxx::protocol {
 /// a surrogate pair (\ud800) becomes U+FFFD, and sets `replaced`.
 std::optional<std::string> unescape(std::string_view token, bool& replaced);
 
-/// Appends the text as a JSON string, in quotes; what is not UTF-8 becomes U+FFFD.
+/// Appends the text as a JSON string, in quotes. What is not UTF-8 becomes U+FFFD. What a terminal
+/// could obey is escaped, although JSON allows some of it: `tail -f` shows a log on a terminal.
 void append_quoted(std::string& out, std::string_view text);
 
 }  // namespace kclxx::protocol

@@ -25,6 +25,8 @@ struct process_records {
   std::optional<std::chrono::milliseconds> millis_behind_latest;
   /// The highest position among the records; std::nullopt for an empty batch.
   std::optional<sequence_position> largest;
+  /// The first time that no record can show, and so is unknown: "millisBehindLatest is 1e300".
+  std::string unknown_time{};
 };
 
 /// leaseLost, and the older shutdown with ZOMBIE or LEASE_LOST.

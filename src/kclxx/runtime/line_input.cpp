@@ -32,7 +32,7 @@ line_input::state line_input::on_resumed() {
   io::line_buffer line;
   std::size_t length = 0;
   reader_.unfinished(line, length);
-  sink_.on_line(decoder_.too_long(line.data(), length, limit_), false);
+  sink_.on_line(decoder_.too_long(line.data(), length, limit_));
   return state::ended;
 }
 
@@ -45,7 +45,7 @@ line_input::state line_input::finish(int error) {
   if (is_unfinished && error == 0) {
     auto line = decoder_.decode(std::move(memory), length);
     is_unfinished = std::holds_alternative<driver::line_decoder::bad_line>(line);
-    if (!is_unfinished) sink_.on_line(std::move(line), decoder_.take_utf8_warning());
+    if (!is_unfinished) sink_.on_line(std::move(line));
   }
   sink_.on_end_of_input(is_unfinished, error);
   return state::ended;
@@ -72,9 +72,7 @@ std::shared_ptr<batch_memory> line_input::take_memory() {
 }
 
 void line_input::deliver(std::shared_ptr<batch_memory> memory, std::size_t length) {
-  auto line = decoder_.decode(std::move(memory), length);
-  const bool has_replaced = decoder_.take_utf8_warning();
-  sink_.on_line(std::move(line), has_replaced);
+  sink_.on_line(decoder_.decode(std::move(memory), length));
 }
 
 void line_input::note_size(std::size_t length) {

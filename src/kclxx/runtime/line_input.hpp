@@ -14,7 +14,7 @@ namespace kclxx::runtime {
 class line_sink {
  public:
   virtual ~line_sink() = default;
-  virtual void on_line(driver::line_decoder::outcome line, bool has_replaced_utf8) = 0;
+  virtual void on_line(driver::line_decoder::outcome line) = 0;
   /// `error` is errno's, or 0.
   virtual void on_end_of_input(bool unfinished_line, int error) = 0;
   /// No more lines now.

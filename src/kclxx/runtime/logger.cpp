@@ -5,6 +5,7 @@
 #include <string_view>
 #include <unistd.h>
 
+#include "base/printable.hpp"
 #include "io/line_writer.hpp"
 #include "observability/log_format.hpp"
 
@@ -21,7 +22,7 @@ void log_now(int descriptor, const log_entry& entry) noexcept {
 }
 
 void log(const run_options& options, log_level level, const std::string& text) {
-  const log_entry entry{level, {}, text};
+  const log_entry entry{level, {}, detail::printable(text)};
   try {
     if (options.log) return options.log(entry);
   } catch (...) {  // NOLINT(bugprone-empty-catch): it goes to stderr, as without a function

@@ -189,7 +189,7 @@ void shard_dialogue::run_timer(session_lock& lock, driver::shard_timers::functio
       (*timer)();
     } catch (...) {
       thrown = std::current_exception();
-      why = driver::describe("a timer", thrown);
+      why = driver::describe(driver::between_callbacks, thrown);
     }
     timer.reset();  // user code, if this was its only call
   });
@@ -364,9 +364,8 @@ void shard_dialogue::on_idle() {
   if (input_.holds_large_memory()) reactor_.arm(idle_timer, line_input::idle_time);
 }
 
-void shard_dialogue::on_line(driver::line_decoder::outcome line, bool has_replaced_utf8) {
+void shard_dialogue::on_line(driver::line_decoder::outcome line) {
   const std::lock_guard lock(mutex_);
-  if (has_replaced_utf8) driver_.on_utf8_warning();
   file_ ? file_->on_line(std::move(line)) : driver_.on_line(std::move(line));
 }
 

@@ -187,7 +187,7 @@ class shard_dialogue final : public detail::shard_service,
   bool give_back();
 
   // line_sink: whoever reads, without the lock.
-  void on_line(driver::line_decoder::outcome line, bool has_replaced_utf8) override;
+  void on_line(driver::line_decoder::outcome line) override;
   void on_end_of_input(bool unfinished_line, int error) override;
   [[nodiscard]] bool is_full() const override;
   [[nodiscard]] bool is_over() const override { return status().has_value(); }

@@ -9,6 +9,7 @@
 
 #include "base/backoff.hpp"
 #include "base/invariant.hpp"
+#include "base/printable.hpp"
 
 namespace kclxx::session {
 
@@ -207,7 +208,8 @@ checkpoints::outcome checkpoints::answered(const std::optional<std::string>& err
     return outcome::persisted;
   }
   const std::error_code ec = make_checkpoint_error_code(*error);
-  const std::string message = "the checkpoint at " + describe(position) + " failed: " + *error;
+  const std::string message = "the checkpoint at " + describe(position) +
+                              " failed: " + detail::printable(*error, detail::longest_name);
   if (ec == checkpoint_errc::shutdown) {
     out.push_back(log_line{log_level::warning, message + "; this worker no longer holds the lease",
                            position});

@@ -41,10 +41,11 @@ closing_step close_shard_end::next(checkpoints& checkpoints, time_point now, out
   // Without the lease the new owner finishes the shard (P51).
   if (checkpoints.lease() == lease_state::lost || checkpoints.is_shard_finished())
     return closing_step::status;
+  const bool is_complete = checkpoints.is_all_complete();
+  if (is_complete) awaits_completion_ = false;  // also while a part of it is unanswered
   if (checkpoints.has_unanswered()) return closing_step::wait;
   if (checkpoints.lease() == lease_state::given_up) return closing_step::leave;
-  if (checkpoints.is_all_complete()) {
-    awaits_completion_ = false;
+  if (is_complete) {
     checkpoints.make_shard_end_pending();
   } else if (!std::exchange(awaits_completion_, true)) {
     report_incomplete(checkpoints, out);

@@ -5,15 +5,15 @@
 #include <tuple>
 #include <utility>
 
-#include "base/log_text.hpp"
 #include "base/names.hpp"
 #include "base/overloaded.hpp"
+#include "base/printable.hpp"
 
 namespace kclxx::session {
 
 log_line::log_line(log_level severity, std::string_view message,
                    std::optional<sequence_position> about)
-    : level(severity), text(detail::one_line(message)), position(std::move(about)) {}
+    : level(severity), text(detail::printable(message)), position(std::move(about)) {}
 
 bool operator==(const call& one, const call& other) {
   const auto values = [](const call& call) {

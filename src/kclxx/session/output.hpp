@@ -74,8 +74,7 @@ struct arm_timer {
 };
 
 struct log_line {
-  /// One line, whatever is in the text, an exception's what() for instance: control characters are
-  /// escaped as in C.
+  /// Printable, whatever is in the text, an exception's what() for instance.
   log_line(log_level severity, std::string_view message,
            std::optional<sequence_position> about = std::nullopt);
 

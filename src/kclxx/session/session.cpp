@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/invariant.hpp"
+#include "base/printable.hpp"
 
 namespace kclxx::session {
 
@@ -24,7 +25,8 @@ void session::on_message(protocol::message message, record_batch batch, time_poi
   if (const auto* answer = std::get_if<protocol::checkpoint_answer>(&message.body)) {
     on_answer(*answer, now, out);
   } else if (is_open()) {
-    on_bad_line("the daemon sent " + message.action + " before the status of " + current_->name,
+    on_bad_line("the daemon sent " + detail::printable(message.action, detail::longest_name) +
+                    " before the status of " + current_->name,
                 out);
   } else {
     open(std::move(message), std::move(batch), now, out);
@@ -53,6 +55,7 @@ void session::open(protocol::message message, record_batch batch, time_point now
   } else if (auto* records = std::get_if<protocol::process_records>(&message.body)) {
     largest = records->largest;
     if (largest) checkpoints_.deliver(*largest);
+    if (largest && !given_up_) report_without_lease(*largest, now, out);
   } else if (*kind == action_kind::shard_ended) {
     checkpoints_.reach_end();
   } else if (*kind == action_kind::lease_lost) {
@@ -62,6 +65,18 @@ void session::open(protocol::message message, record_batch batch, time_point now
   }
   current_.emplace(open_action{*kind, std::move(message.action), rule_of(*kind, now)});
   call_or_close(std::move(callback), largest, now, out);
+}
+
+/// The daemon has not called leaseLost yet. Who processes records meanwhile works in vain, and who
+/// does not must not do so silently.
+void session::report_without_lease(const sequence_position& largest, time_point now, outputs& out) {
+  if (checkpoints_.lease() != lease_state::lost) return;
+  if (reported_without_lease_ && now - *reported_without_lease_ < std::chrono::minutes(1)) return;
+  reported_without_lease_ = now;
+  out.push_back(log_line{log_level::warning,
+                         "records up to " + to_string(largest) +
+                             " arrive, and this worker no longer holds the lease: none of them is "
+                             "checkpointed, and each, batches and parallel do not process them"});
 }
 
 closing_rule session::rule_of(action_kind kind, time_point now) const {
@@ -96,7 +111,8 @@ void session::call_or_close(call callback, const std::optional<sequence_position
 void session::write_status_of_unknown(const std::string& name, outputs& out) {
   out.push_back(
       log_line{log_level::warning,
-               "the daemon sent an action that this version does not know; answering it: " + name});
+               "the daemon sent an action that this version does not know; answering it: " +
+                   detail::printable(name, detail::longest_name)});
   out.push_back(write_status{name});
 }
 
@@ -129,8 +145,8 @@ void session::on_answer(const protocol::checkpoint_answer& answer, time_point no
   const sequence_position& sent = *checkpoints_.unanswered();
   if (answer.position ? *answer.position != sent : sent.is_number()) {
     return on_bad_line(
-        "the daemon answered a checkpoint at " +
-            (answer.position ? to_string(*answer.position) : "the end of the shard") +
+        "the daemon answered a checkpoint " +
+            (answer.position ? "at " + to_string(*answer.position) : "without a position") +
             ", which is not the one that was sent",
         out);
   }

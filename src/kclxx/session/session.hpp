@@ -137,6 +137,7 @@ class session {
   void open(protocol::message message, record_batch batch, time_point now, outputs& out);
   void call_or_close(call callback, const std::optional<sequence_position>& largest, time_point now,
                      outputs& out);
+  void report_without_lease(const sequence_position& largest, time_point now, outputs& out);
   [[nodiscard]] closing_rule rule_of(action_kind kind, time_point now) const;
   void write_status_of_unknown(const std::string& name, outputs& out);
 
@@ -164,6 +165,7 @@ class session {
   phase phase_ = phase::starting;
   std::optional<open_action> current_;
   std::optional<given_up> given_up_;
+  std::optional<time_point> reported_without_lease_;
   std::optional<protocol::checkpoint_answer> observed_answer_;
   exit_status leaving_with_ = exit_status::ok;
   bool has_stopped_ = false;  // request_stop comes once

@@ -45,7 +45,6 @@ std::string in_quotes(std::string_view text) {
   constexpr std::size_t longest = 200;
   std::string out;
   protocol::append_quoted(out, text.substr(0, longest));
-  out = tool::printable(out);
   if (text.size() > longest) out += " and " + std::to_string(text.size() - longest) + " bytes more";
   return out;
 }

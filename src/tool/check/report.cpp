@@ -29,9 +29,9 @@ void write_yaml(std::ostream& out, std::string_view name, std::string_view text)
 /// For what comes after a test's number: '#' would begin a directive.
 std::string escaped(std::string_view text) {
   std::string out;
-  for (const char c : text) {
+  for (const char c : tool::printable(text)) {
     if (c == '#' || c == '\\') out += '\\';
-    out += c == '\n' ? ' ' : c;
+    out += c;
   }
   return out;
 }

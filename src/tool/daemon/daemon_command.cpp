@@ -7,6 +7,7 @@
 #include "tool/commands.hpp"
 #include "tool/daemon/daemon_launch.hpp"
 #include "tool/daemon/jars.hpp"
+#include "tool/text.hpp"
 
 namespace kclxx::tool {
 
@@ -78,10 +79,10 @@ int list_diagnostics(const launch_options& options, bool is_strict) {
   for (const diagnostic& one : found) {
     const bool is_error = one.level == severity::error;
     errors += is_error ? 1 : 0;
-    std::cout << (one.origin.empty() ? options.file : one.origin);
+    std::cout << printable(one.origin.empty() ? options.file : one.origin);
     if (one.line != 0) std::cout << ":" << one.line;
-    std::cout << (is_error ? ": error: " : ": warning: ") << one.what << "\n    why: " << one.why
-              << "\n    fix: " << one.fix << "\n";
+    std::cout << (is_error ? ": error: " : ": warning: ") << printable(one.what)
+              << "\n    why: " << printable(one.why) << "\n    fix: " << printable(one.fix) << "\n";
   }
   std::cout << count_of(errors, "error") << ", " << count_of(found.size() - errors, "warning")
             << std::endl;

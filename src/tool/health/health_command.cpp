@@ -12,7 +12,6 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
@@ -104,6 +103,12 @@ struct found_file {
 // The figures of one shard, with the user's own families, are some 100 KB at most.
 constexpr std::size_t most_bytes = std::size_t{16} << 20;
 
+bool has_writer(const io::descriptor& file) {
+  struct flock other {};
+  other.l_type = F_RDLCK;  // a reader's lock does not stand in its way
+  return ::fcntl(file.get(), F_OFD_GETLK, &other) == 0 && other.l_type == F_WRLCK;
+}
+
 /// Errors: std::system_error, garbled_file.
 found_file read(const std::filesystem::path& path) {
   found_file found;
@@ -115,7 +120,7 @@ found_file read(const std::filesystem::path& path) {
   for (int tries = 0; tries < 2 && !found.has_writer; ++tries) {
     file = io::descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
     if (!file.is_open()) throw std::system_error(errno, std::generic_category());
-    found.has_writer = ::flock(file.get(), LOCK_SH | LOCK_NB) == -1 && errno == EWOULDBLOCK;
+    found.has_writer = has_writer(file);
   }
   if (::fstat(file.get(), &about) == -1) throw std::system_error(errno, std::generic_category());
   if (!S_ISREG(about.st_mode)) throw garbled_file("it is no regular file");

@@ -27,7 +27,7 @@ std::string since(std::int64_t arrival, std::int64_t now) {
 /// Sequence numbers differ in their last digits.
 std::string shortened(const std::string& sequence_number) {
   return sequence_number.size() <= 20 ? sequence_number
-                                      : "…" + sequence_number.substr(sequence_number.size() - 14);
+                                      : "~" + sequence_number.substr(sequence_number.size() - 14);
 }
 
 std::string text_or_dash(const std::string& text) { return text.empty() ? "-" : text; }
@@ -166,7 +166,7 @@ std::string to_json(const picture& all, const std::string& table, std::int64_t n
       {"unreadable_by_kcl_2", all.other_rows},
       {"leases", leases},
       {"notes", notes}};
-  return document.dump(in_one_line ? -1 : 2, ' ', false, ordered_json::error_handler_t::replace) +
+  return document.dump(in_one_line ? -1 : 2, ' ', true, ordered_json::error_handler_t::replace) +
          '\n';
 }
 

@@ -98,7 +98,7 @@ void print_json(std::ostream& out, const replay_result& result) {
     all["effects"]["had_fault"] = result.had_fault();
   }
   // What a child wrote need not be UTF-8.
-  out << all.dump(2, ' ', false, json::error_handler_t::replace) << "\n";
+  out << all.dump(2, ' ', true, json::error_handler_t::replace) << "\n";
 }
 
 }  // namespace kclxx::tool

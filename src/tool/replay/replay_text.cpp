@@ -36,8 +36,8 @@ std::string grouped(std::uint64_t value) {
 }
 
 void print_row(std::ostream& out, std::string_view name, std::string_view content) {
-  out << "  " << name << std::string(14 - std::min<std::size_t>(name.size(), 13), ' ') << content
-      << "\n";
+  out << "  " << name << std::string(14 - std::min<std::size_t>(name.size(), 13), ' ')
+      << printable(content) << "\n";
 }
 
 void print_counts(std::ostream& out, const replay::totals& counts, nanoseconds took) {
@@ -67,11 +67,9 @@ void print_counts(std::ostream& out, const replay::totals& counts, nanoseconds t
 
 void print_diagnostic(std::ostream& out, std::string_view kind, const std::string& file,
                       const replay::diagnostic& diagnostic) {
-  print_row(
-      out, kind,
-      file + ":" + std::to_string(diagnostic.transcript_line) + ": " + printable(diagnostic.what));
-  if (!diagnostic.child_line.empty())
-    print_row(out, "", "child: " + printable(diagnostic.child_line));
+  print_row(out, kind,
+            file + ":" + std::to_string(diagnostic.transcript_line) + ": " + diagnostic.what);
+  if (!diagnostic.child_line.empty()) print_row(out, "", "child: " + diagnostic.child_line);
 }
 
 void print_diagnostics(std::ostream& out, std::string_view kind, const std::string& file,
@@ -84,7 +82,8 @@ void print_diagnostics(std::ostream& out, std::string_view kind, const std::stri
 
 void print_shard(std::ostream& out, const replayed_shard& shard) {
   const replay::summary& what = shard.summary;
-  out << (what.shard.empty() ? "(no shard)" : printable(what.shard)) << "  " << shard.file << "\n";
+  out << (what.shard.empty() ? "(no shard)" : printable(what.shard)) << "  "
+      << printable(shard.file) << "\n";
   if (!shard.setup_error.empty()) return print_row(out, "not played", shard.setup_error);
   if (what.resume) {
     print_counts(out, what.counts, what.took());
@@ -102,7 +101,7 @@ void print_shard(std::ostream& out, const replayed_shard& shard) {
                   " records are complete: a checkpoint covers them. What the child "
                   "applied, it alone knows");
   }
-  for (const std::string& note : what.notes) print_row(out, "note", printable(note));
+  for (const std::string& note : what.notes) print_row(out, "note", note);
   print_diagnostics(out, "breach", shard.file, what.breaches);
   print_diagnostics(out, "difference", shard.file, what.differences);
   if (what.failure) print_diagnostic(out, "child failed", shard.file, *what.failure);
@@ -111,7 +110,7 @@ void print_shard(std::ostream& out, const replayed_shard& shard) {
 
 void print_lines(std::ostream& out, std::string_view kind, std::uint64_t count,
                  const std::vector<std::string>& first) {
-  for (const std::string& line : first) print_row(out, kind, printable(line));
+  for (const std::string& line : first) print_row(out, kind, line);
   if (count > first.size())
     print_row(out, kind, "... and " + grouped(count - first.size()) + " more");
 }

@@ -114,13 +114,3 @@ TEST_CASE("a line over the limit is reported with the limit and its beginning", 
         "(run_options::max_line_length) and begins: " +
             line.substr(0, 120) + "...");
 }
-
-TEST_CASE("bytes that are not UTF-8 are to be warned of once", "[driver][P8]") {
-  line_decoder decoder;
-  decode(decoder, R"({"action":"initialize","shardId":"s"})");
-  CHECK_FALSE(decoder.take_utf8_warning());
-  decode(decoder, "{\"action\":\"initialize\",\"shardId\":\"\xff\"}");
-  CHECK(decoder.take_utf8_warning());
-  decode(decoder, "{\"action\":\"initialize\",\"shardId\":\"\xff\"}");
-  CHECK_FALSE(decoder.take_utf8_warning());
-}

@@ -485,11 +485,35 @@ TEST_CASE("in automatic mode a batch that is kept after its callback is warned o
 TEST_CASE("lines without a message are logged once and skipped", "[driver][P60]") {
   driven_child child;
   child.receive(" ");
-  CHECK(child.log_lines == lines{driver::blank_line_warning});
+  CHECK(child.logged("the daemon sent a line without a message; such lines are skipped"));
   child.receive("");
   CHECK(child.log_lines.size() == 1);
   child.initialize();
   CHECK(child.take_written() == lines{status_line("initialize")});
+}
+
+TEST_CASE("what the library makes up for in a line is logged once in a session",
+          "[driver][P8][P15]") {
+  driven_child child;
+  child.initialize();
+  const auto [key, time, warning] = GENERATE(table<std::string, std::string, std::string>({
+      {"\xff", "1", "bytes that are not UTF-8"},
+      {"k", "1e300",
+       "records[0].approximateArrivalTimestamp is 1e300, which is no time in milliseconds up to "
+       "the "
+       "year 2262; such times are delivered as unknown. Logged once."},
+  }));
+  const auto receive = [&, &key = key, &time = time](const char* number) {
+    child.receive_and_run(R"({"action":"processRecords","records":[{"partitionKey":")" + key +
+                          R"(","approximateArrivalTimestamp":)" + time + R"(,"sequenceNumber":")" +
+                          number + R"("}]})");
+  };
+  receive("100");
+  child.answer("100");
+  CHECK(child.logged(warning));
+  receive("200");
+  CHECK(child.log_lines.size() == 1);
+  CHECK_FALSE(child.driver.status());
 }
 
 TEST_CASE("a line that cannot be understood ends the session", "[driver][P54]") {
@@ -533,7 +557,7 @@ TEST_CASE("a file's next line waits for the status of the action before", "[driv
   }
   SECTION("but not a line that is blank, or bad") {
     child.receive(" ");
-    CHECK(child.logged(driver::blank_line_warning));
+    CHECK(child.logged("the daemon sent a line without a message"));
     child.receive("[]");
     child.run_call();
     CHECK(child.driver.status() == exit_status::protocol_error);

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <sys/stat.h>
 
 #include <nlohmann/json.hpp>
 
@@ -11,6 +12,7 @@
 #include "observability/log_format.hpp"
 #include "support/catch.hpp"
 #include "support/descriptors.hpp"
+#include "support/obeyed.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/text.hpp"
 
@@ -55,6 +57,21 @@ TEST_CASE("a line of JSON has time, level, shard, position and message", "[obser
         "\n");
 }
 
+TEST_CASE("no line has anything that a terminal could obey, whatever the shard and the message are",
+          "[observability][log][P9]") {
+  const std::string dangerous = test::obeyed_text();
+  const log_entry entry{log_level::error, dangerous, dangerous};
+  const std::string text = text_line(entry);
+  const std::string json = json_line(entry, date());
+  for (const std::string& line : {text, json}) {
+    CHECK_FALSE(test::has_obeyed(line));
+    CHECK_FALSE(test::has_raw_byte(line));
+  }
+  CHECK(nlohmann::json::parse(json)["shard"].get<std::string>().ends_with("end"));
+  CHECK(text_line({log_level::error, std::string(1'000'000, 's'), std::string(1'000'000, 'm')})
+            .size() < 10'000);
+}
+
 TEST_CASE("KCLXX_LOG sets level and form, in any order", "[observability][log]") {
   log_options options;
   CHECK(read_log_variable("json,warning", options).empty());
@@ -96,6 +113,35 @@ TEST_CASE("a log file that cannot be written is named once, and the lines go to 
         "to stderr: No such file or directory (logged once)\n"
         "kclxx shardId-3 error: one\n"
         "kclxx shardId-3 error: two\n");
+}
+
+TEST_CASE("where others can write, the log neither waits for a FIFO nor follows a link",
+          "[observability][log]") {
+  const temporary_folder folder;
+  const auto file = folder.path() / "kclxx.log";
+  const auto theirs = folder.path() / "theirs";
+  const std::string reason = GENERATE("a FIFO", "a link", "a folder");
+  if (reason == "a FIFO") REQUIRE(::mkfifo(file.c_str(), 0600) == 0);
+  if (reason == "a link") std::filesystem::create_symlink(theirs, file);
+  if (reason == "a folder") std::filesystem::create_directory(file);
+  test::open_pipe pipe;
+  const log_writer write({.file = file.string()}, pipe.write_end());
+  write({log_level::error, "shardId-3", "one"});
+  pipe.close_write_end();
+  const std::string lines = test::read_all(pipe.read_end());
+  CHECK(lines.find(" cannot be written, so lines go to stderr: ") != std::string::npos);
+  CHECK(lines.ends_with("\nkclxx shardId-3 error: one\n"));
+  CHECK_FALSE(std::filesystem::exists(theirs));
+}
+
+TEST_CASE("a log file is its owner's alone", "[observability][log]") {
+  const temporary_folder folder;
+  const auto file = folder.path() / "kclxx.log";
+  const auto before = ::umask(0);
+  log_writer({.file = file.string()})({log_level::error, "shardId-3", "one"});
+  ::umask(before);
+  using std::filesystem::perms;
+  CHECK(std::filesystem::status(file).permissions() == (perms::owner_read | perms::owner_write));
 }
 
 TEST_CASE("the environment takes precedence over the options of the log", "[observability][log]") {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <exception>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -201,20 +202,36 @@ TEST_CASE("a file is replaced as a whole, and readable for all", "[observability
   CHECK(names_in(folder.path()).empty());
 }
 
-TEST_CASE("a file is locked while its writer lives", "[observability][file]") {
+TEST_CASE("a file is locked while its writer lives, and not by those who only read it",
+          "[observability][file]") {
   const temporary_folder folder;
   const fs::path path = folder.path() / "kclxx.a.b.prom";
   const auto is_locked = [&] {
     const io::descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    return ::flock(file.get(), LOCK_SH | LOCK_NB) == -1;
+    struct flock other {};
+    other.l_type = F_RDLCK;
+    REQUIRE(::fcntl(file.get(), F_OFD_GETLK, &other) == 0);
+    return other.l_type == F_WRLCK;
+  };
+  io::descriptor stranger;
+  const auto lock_as_reader = [&] {
+    stranger = io::descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    struct flock shared {};
+    shared.l_type = F_RDLCK;
+    static_cast<void>(::fcntl(stranger.get(), F_OFD_SETLK, &shared));
+    static_cast<void>(::flock(stranger.get(), LOCK_EX | LOCK_NB));
   };
   {
     metrics_file file(path.string());
     for (int writes = 0; writes < 2; ++writes) {
       REQUIRE_FALSE(file.write("x\n"));
       CHECK(is_locked());
+      lock_as_reader();
+      CHECK(is_locked());
     }
   }
+  CHECK_FALSE(is_locked());
+  lock_as_reader();
   CHECK_FALSE(is_locked());
 }
 

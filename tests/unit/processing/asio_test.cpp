@@ -413,7 +413,7 @@ TEST_CASE("what a coroutine throws is the record's failure", "[processing][asio]
   shard.send(keyed_records(1, 1, 1));
   shard.expect_status("processRecords");
   CHECK(shard.status() == kclxx::exit_status::callback_failed);
-  CHECK(logged(shard, "a timer failed: the table is gone"));
+  CHECK(logged(shard, "user code between callbacks failed: the table is gone"));
 }
 
 namespace {

@@ -126,7 +126,7 @@ TEST_CASE("fail() passes on the exception that is being handled", "[processing][
   }
   shard.daemon.advance(1ms);
   CHECK(shard.daemon.exit_status() == exit_status::callback_failed);
-  CHECK(shard.logged("a timer failed: the connection is closed"));
+  CHECK(shard.logged("user code between callbacks failed: the connection is closed"));
 }
 
 TEST_CASE(
@@ -344,7 +344,8 @@ TEST_CASE("leave_when_stuck ends the session after the report", "[processing][co
   shard.daemon.advance(61s);
   CHECK(shard.daemon.exit_status() == exit_status::callback_failed);
   CHECK(
-      shard.logged("a timer failed: the handler of record 1/0 (partition key 'key', attempt 1) "
+      shard.logged("user code between callbacks failed: the handler of record 1/0 (partition key "
+                   "'key', attempt 1) "
                    "is stuck (leave_when_stuck)"));
 }
 

@@ -155,7 +155,7 @@ TEST_CASE("stop: the exception leaves a timer when no callback is open", "[proce
   deliver(daemon, {{"a", "1"}, {"b", "bad"}, {"c", "2"}});
   CHECK(daemon.exit_status() == exit_status::callback_failed);
   CHECK_THROWS_WITH(std::rethrow_exception(daemon.thrown()), "the table is gone");
-  CHECK(logged(daemon, "a timer failed: the table is gone"));
+  CHECK(logged(daemon, "user code between callbacks failed: the table is gone"));
 }
 
 TEST_CASE("stop: in an open callback what is complete is checkpointed first",

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "support/catch.hpp"
+#include "support/obeyed.hpp"
 
 using namespace kclxx::protocol;
 
@@ -59,6 +60,19 @@ TEST_CASE("a text in quotes means the text again, whatever bytes it has", "[prot
   std::string token;
   append_quoted(token, "gr\xc3\xbc\xc3\x9f \xf0\x9f\x98\x80");
   CHECK(token == "\"gr\xc3\xbc\xc3\x9f \xf0\x9f\x98\x80\"");
+}
+
+TEST_CASE("a text in quotes has nothing that a terminal could obey", "[protocol]") {
+  for (const char32_t code : kclxx::test::obeyed_codes()) {
+    const std::string text = "a" + kclxx::test::utf8(code) + "b";
+    std::string quoted;
+    append_quoted(quoted, text);
+    CHECK_FALSE(kclxx::test::has_obeyed(quoted));
+    CHECK(unescaped(quoted) == text);
+  }
+  std::string quoted;
+  append_quoted(quoted, "\u009b\x7f/");
+  CHECK(quoted == R"("\u009b\u007f/")");
 }
 
 TEST_CASE("what is no JSON string is refused", "[protocol]") {

@@ -13,7 +13,7 @@ namespace kclxx::runtime {
 namespace {
 
 struct filled_by_each_line final : line_sink {
-  void on_line(driver::line_decoder::outcome, bool) override {
+  void on_line(driver::line_decoder::outcome) override {
     ++lines;
     is_filled = true;
   }

@@ -537,8 +537,9 @@ TEST_CASE("a processor that is fenced is called no more, and the session continu
   const auto logged = shard.log().entries();
   REQUIRE(logged.size() == 1);
   CHECK(logged.front().level == log_level::warning);
-  CHECK(logged.front().text.find(by_timer ? "a timer ended early: epoch 7, not 6: fenced"
-                                          : "a checkpoint handler ended early: epoch 7") == 0);
+  CHECK(logged.front().text.find(
+            by_timer ? "user code between callbacks ended early: epoch 7, not 6: fenced"
+                     : "a checkpoint handler ended early: epoch 7") == 0);
 }
 
 TEST_CASE("a log function that does not return holds up no checkpoint handler", "[serve]") {

@@ -55,6 +55,22 @@ TEST_CASE("an unknown action is logged and answered, and the dialogue continues"
   CHECK(daemon.unknown("goodbye") == answered("goodbye"));  // after the last one of the shard
 }
 
+TEST_CASE("what the daemon names is cut in the log", "[session][P9][P29]") {
+  session_dialogue daemon;
+  const std::string name(1'000'000, 'a');
+  const std::string ending = "... (1000000 bytes)";
+  daemon.unknown(name);
+  CHECK(daemon.log.back().ends_with(ending));
+  CHECK(daemon.log.back().size() < 300);
+  daemon.start_batch("100");
+  daemon.checkpoint(1);
+  daemon.answer(name);
+  CHECK(daemon.log.back().ends_with(ending));
+  daemon.unknown(name);
+  CHECK(daemon.log.back().find(ending) != std::string::npos);
+  CHECK(daemon.log.back().size() < 300);
+}
+
 TEST_CASE("an action out of place ends the process with a protocol error", "[session][P54]") {
   session_dialogue daemon;
   SECTION("processRecords before initialize") {

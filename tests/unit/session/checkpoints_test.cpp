@@ -332,8 +332,8 @@ TEST_CASE("an answer to another position than the one that was sent is a protoco
     daemon.checkpoint(1, at("100"));
     const auto wrong = GENERATE(std::optional(at("99")), std::optional<sequence_position>());
     CHECK(daemon.answer_for(wrong) ==
-          lines{"log error: the daemon answered a checkpoint at " +
-                    (wrong ? to_string(*wrong) : "the end of the shard") +
+          lines{"log error: the daemon answered a checkpoint " +
+                    (wrong ? "at " + to_string(*wrong) : "without a position") +
                     ", which is not the one that was sent",
                 "log warning: the daemon did not answer the checkpoint at 100/0",
                 "notify 1: " + message(errc::daemon_gone), "request stop",
@@ -492,6 +492,19 @@ TEST_CASE("after a ShutdownException every later checkpoint fails at once", "[se
         lines{"notify 3: " + message(errc::lease_lost)});
   CHECK(daemon.async_checkpoint() == lines{});  // a log line has reported that the lease is gone
   CHECK(daemon.returns() == lines{"write status processRecords"});
+  CHECK(daemon.no_records() == lines{"call process_records with 0"});
+  daemon.returns();
+  for (int minute = 0; minute < 3; ++minute) {
+    CHECK(
+        daemon.records("200") ==
+        lines{"log warning: records up to 200/0 arrive, and this worker no longer holds the lease: "
+              "none of them is checkpointed, and each, batches and parallel do not process them",
+              "call process_records with 0"});
+    daemon.returns();
+    CHECK(daemon.records("200") == lines{"call process_records with 0"});
+    daemon.returns();
+    daemon.now += std::chrono::minutes(1);
+  }
   daemon.lease_lost();
   CHECK(daemon.checkpoint(4) == lines{"notify 4: " + message(errc::lease_lost)});
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/obeyed.hpp"
 #include "tool/command_error.hpp"
 
 using namespace kclxx::tool;
@@ -38,8 +39,8 @@ struct result {
   int number;
 };
 
-/// A tool with the commands "start", which takes a child, "count", which does not, and "fill",
-/// which wants an option.
+/// A tool with the commands "start", which takes a child, "count" and "quote", which do not, and
+/// "fill", which wants an option.
 result run_tool(const std::vector<const char*>& arguments) {
   CLI::App app("A tool.", "kclxx");
   app.require_subcommand(1);
@@ -51,6 +52,11 @@ result run_tool(const std::vector<const char*>& arguments) {
   start.callback([&] { run.status = 42; });
   CLI::App& count = add_command(app, {"count", "Counts.", "kclxx count"}, child_use::none, run);
   count.callback([] { throw command_error(exit_status::bad_transcript, "file:3: is bad"); });
+  add_command(app, {"quote", "Quotes.", "kclxx quote"}, child_use::none, run).callback([] {
+    std::cerr << "warning: " << kclxx::test::obeyed_text() << std::endl;
+    throw command_error(exit_status::bad_transcript,
+                        kclxx::test::obeyed_text() + std::string(1'000'000, 'x'));
+  });
   std::string target;
   add_command(app, {"fill", "Fills.", "kclxx fill --into x"}, child_use::none, run)
       .add_option("--into", target, "A file")
@@ -78,6 +84,16 @@ TEST_CASE("a failure is one line on stderr that names the command", "[tool]") {
   const result run = run_tool({"count"});
   CHECK(run.status == 4);
   CHECK(run.output == "kclxx count: file:3: is bad\n");
+}
+
+TEST_CASE("nothing on stderr can be obeyed by a terminal, and an error has a limited length",
+          "[tool]") {
+  std::string output = run_tool({"quote"}).output;
+  CHECK(output.size() < 20'000);
+  CHECK(output.find("kclxx quote: begin") != std::string::npos);
+  CHECK_FALSE(kclxx::test::has_raw_byte(output));
+  std::erase(output, '\n');
+  CHECK_FALSE(kclxx::test::has_obeyed(output));
 }
 
 TEST_CASE("a bad command line is status 2 and one line", "[tool]") {

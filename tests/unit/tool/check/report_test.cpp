@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "support/catch.hpp"
+#include "support/obeyed.hpp"
 #include "support/text.hpp"
 
 using namespace kclxx::check;
@@ -48,7 +49,7 @@ TEST_CASE("a kept rule is one line of TAP; a number sign in it begins no directi
 
 TEST_CASE("a rule that cannot be judged is skipped in TAP, with the reason", "[check]") {
   CHECK(tap({result::verdict::skipped, "it never\ncheckpoints"}) ==
-        "ok 7 - some-rule: the child keeps \\#1 of the rules # SKIP it never checkpoints\n");
+        "ok 7 - some-rule: the child keeps \\#1 of the rules # SKIP it never\\\\ncheckpoints\n");
 }
 
 TEST_CASE("TAP has what was expected of a broken rule, what was seen and why it matters",
@@ -64,6 +65,16 @@ TEST_CASE("TAP has what was expected of a broken rule, what was seen and why it 
         "    - \"first\"\n"
         "    - \"second: \\t3\"\n"
         "  ...\n");
+}
+
+TEST_CASE("a report has nothing of the child that a terminal could obey", "[check]") {
+  const std::string bad = kclxx::test::obeyed_text();
+  for (const auto verdict : {result::verdict::skipped, result::verdict::failed}) {
+    std::string report = tap({verdict, bad, bad});
+    std::erase(report, '\n');
+    CHECK_FALSE(kclxx::test::has_obeyed(report));
+    CHECK_FALSE(kclxx::test::has_raw_byte(report));
+  }
 }
 
 TEST_CASE("a rule that passed with a hint is ok in TAP, with the hint and why it matters",

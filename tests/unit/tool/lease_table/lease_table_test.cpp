@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/obeyed.hpp"
 #include "support/text.hpp"
 #include "tool/lease_table/lease_text.hpp"
 #include "tool/lease_table/observation.hpp"
@@ -297,15 +298,41 @@ TEST_CASE("the table aligns its columns, and shows no control characters", "[lea
   const picture one = seen_once.look();
   CHECK(to_table(one, 0) ==
         "shard      owner   counter  moves  checkpoint         age   lag  oldest  state\n"
-        "shardId-0  a?[31m        7  -      TRIM_HORIZON/0       -  1200    64 s  held\n"
-        "shardId-1  -         12345  -      …44444444444444/2    -     -       -  free: no worker "
+        "shardId-0  a\\x1b[31m        7  -      TRIM_HORIZON/0       -  1200    64 s  held\n"
+        "shardId-1  -         12345  -      ~44444444444444/2    -     -       -  free: no worker "
         "has it: if none runs, start one\n"
         "note: whether counters move is not known from one scan\n");
   CHECK(to_tsv(one) ==
         "shard\tsequence_number\tsub_sequence_number\towner\tcounter\tlag\toldest_milliseconds\n"
-        "shardId-0\tTRIM_HORIZON\t0\ta?[31m\t7\t1200\t64000\n"
+        "shardId-0\tTRIM_HORIZON\t0\ta\\x1b[31m\t7\t1200\t64000\n"
         "shardId-1\t" +
             std::string(56, '4') + "\t2\t-\t12345\t-\t-\n");
+}
+
+TEST_CASE("no form shows anything that a terminal could obey, or that makes a row or a field",
+          "[leases]") {
+  const std::string bad = kclxx::test::obeyed_text();
+  scan all;
+  all.leases.push_back({bad, bad, bad, 7, bad, bad, {bad}});
+  observation seen_once(12s);
+  seen_once.add(all, 0s);
+  const picture one = seen_once.look();
+  const std::string tsv = to_tsv(one);
+  CHECK(std::count(tsv.begin(), tsv.end(), '\n') == 2);  // with the names of the fields
+  CHECK(std::count(tsv.begin(), tsv.end(), '\t') == 12);
+  std::string fields = tsv.substr(tsv.find('\n') + 1);
+  std::erase(fields, '\t');
+  for (const std::string& text : {fields, to_json(one, bad, 0, true)}) {
+    CHECK_FALSE(kclxx::test::has_obeyed(text));
+    CHECK_FALSE(kclxx::test::has_raw_byte(text));
+  }
+  const std::string table = to_table(one, 0);
+  for (std::size_t at = 0; at < table.size();) {
+    const std::size_t end = table.find('\n', at);
+    CHECK_FALSE(kclxx::test::has_obeyed(table.substr(at, end - at)));
+    at = end + 1;
+  }
+  CHECK(std::count(table.begin(), table.end(), '\n') < 6);
 }
 
 TEST_CASE("JSON has what the table has", "[leases]") {
