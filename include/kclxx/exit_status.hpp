@@ -5,8 +5,9 @@
 namespace kclxx {
 
 /// How a child process ends; `run` returns the value as an int. The daemon logs it as "Child
-/// process exited with value: 10". If kclxx detects a bug in itself, the status is callback_failed
-/// or resource_failure, and the log describes the bug: open an issue.
+/// process exited with value: 10". Without memory or threads, and when kclxx detects a bug in
+/// itself, the process aborts (SIGABRT); stderr has the reason. The daemon delivers the records
+/// again.
 enum class exit_status : int {
   ok = 0,  ///< the daemon closed the input while no action was open; nothing needs to be done
   /// A callback, a timer, a checkpoint handler or the factory threw, or shard_context::fail was
@@ -27,9 +28,6 @@ enum class exit_status : int {
   shard_end_failed = 14,
   /// The process could not be set up, or `run` was called twice: mend what the log names.
   start_failed = 15,
-  /// Memory, or another resource, was exhausted: give the process more, or lower the daemon's
-  /// maxRecords.
-  resource_failure = 16,
   /// The process that serves all shards under kclxx-share has ended. Look for a crash or OOM kill.
   resident_gone = 17,
 };

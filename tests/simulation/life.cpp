@@ -460,7 +460,6 @@ void life::left(exit_status status) {
       case exit_status::callback_stuck:
         return input_ended_ || daemon_.is_gone() || was_line_damaged_;
       case exit_status::start_failed:
-      case exit_status::resource_failure:
       case exit_status::resident_gone:
         return false;
       case exit_status::ok:

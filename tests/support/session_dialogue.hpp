@@ -60,7 +60,7 @@ class session_dialogue {
   }
   lines failure() {
     return after(
-        [&](auto& out) { session_.on_failure(exit_status::resource_failure, "no memory", out); });
+        [&](auto& out) { session_.on_failure(exit_status::daemon_gone, "no input", out); });
   }
   lines broken_output() {
     return after([&](auto& out) { session_.on_output_broken("broken pipe", out); });

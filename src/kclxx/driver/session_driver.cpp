@@ -61,13 +61,8 @@ session_driver::session_driver(processor_factory make_processor, const run_optio
 template <class Event>
 void session_driver::feed(Event event) {
   outputs_.clear();
-  try {
-    event(outputs_);
-    carry_out();
-  } catch (...) {
-    has_lost_outputs_ = true;
-    throw;
-  }
+  event(outputs_);
+  carry_out();
 }
 
 void session_driver::carry_out() {
@@ -77,31 +72,17 @@ void session_driver::carry_out() {
   events_.settle(session_);
 }
 
-/// A line is appended wholly, or not at all for want of memory.
-template <class Append>
-void session_driver::append_line(Append append) {
-  const std::size_t before = lines_.size();
-  try {
-    append();
-  } catch (...) {
-    lines_.resize(before);
-    throw;
-  }
-}
-
 void session_driver::carry_out(session::output& output) {
   std::visit(
       overloaded{
           [&](session::write_checkpoint& checkpoint) {
-            append_line([&] {
-              protocol::append_checkpoint(lines_, checkpoint.position.is_number()
-                                                      ? std::optional(checkpoint.position)
-                                                      : std::nullopt);
-            });
+            protocol::append_checkpoint(lines_, checkpoint.position.is_number()
+                                                    ? std::optional(checkpoint.position)
+                                                    : std::nullopt);
             events_.on_checkpoint(checkpoint.position, session_);
           },
           [&](session::write_status& status) {
-            append_line([&] { protocol::append_status(lines_, status.action); });
+            protocol::append_status(lines_, status.action);
             events_.on_status(status.kind, session_);
           },
           [&](session::call& call) {
@@ -229,29 +210,6 @@ void session_driver::on_callback_lasts() {
 
 void session_driver::on_output_broken(std::error_code error) {
   feed([&](auto& out) { session_.on_output_broken(error.message(), out); });
-}
-
-void session_driver::on_failure(exit_status status, const std::string& reason) {
-  feed([&](auto& out) { session_.on_failure(status, reason, out); });
-}
-
-void session_driver::end_at_once(exit_status status) noexcept {
-  session_.end_at_once();
-  const auto attempt = [](auto step) {
-    try {
-      step();
-    } catch (...) {  // NOLINT(bugprone-empty-catch): without memory it is not done
-    }
-  };
-  attempt([&] { host_.request_stop(); });
-  if (!status_) {
-    status_ = status;
-    attempt([&] { host_.left(status); });
-  }
-  while (!handlers_.empty()) {
-    auto first = handlers_.extract(handlers_.begin());
-    attempt([&] { run_handler(std::move(first.mapped()), errc::daemon_gone); });
-  }
 }
 
 session_driver::callback_result session_driver::run_callback(

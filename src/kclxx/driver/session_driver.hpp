@@ -94,13 +94,6 @@ class session_driver {
   void on_callback_lasts();
   /// What the host has kept cannot be written.
   void on_output_broken(std::error_code error);
-  /// The process cannot continue.
-  void on_failure(exit_status status, const std::string& reason);
-  /// An event has thrown, so that not all of what the session decided was done.
-  [[nodiscard]] bool has_lost_outputs() const noexcept { return has_lost_outputs_; }
-  /// For a session that has lost outputs: it leaves, whatever it waits for. The host may hear a
-  /// second time that a stop is requested.
-  void end_at_once(exit_status status) noexcept;
 
   // The callbacks' thread.
   /// How a callback ended.
@@ -154,8 +147,6 @@ class session_driver {
   void feed(Event event);
   void carry_out();
   void carry_out(session::output& output);
-  template <class Append>
-  void append_line(Append append);
   void write();
   void log(log_level level, std::string text,
            const std::optional<sequence_position>& position = std::nullopt);
@@ -180,7 +171,6 @@ class session_driver {
   std::unordered_map<session::waiter_id, checkpoint_handler> handlers_;
   session::waiter_id next_waiter_ = 1;
   std::optional<exit_status> status_;
-  bool has_lost_outputs_ = false;
   std::atomic<bool> have_calls_ended_ = false;  // read on the callbacks' thread
   std::bitset<4> has_warned_of_;                // by oddity
 };

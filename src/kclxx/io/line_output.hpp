@@ -7,13 +7,14 @@
 
 namespace kclxx::io {
 
-/// Writes lines to a descriptor and never waits for its reader: what is not taken is kept.
-/// Thread safety: none.
+/// Writes lines to a descriptor and never waits for its reader: what is not taken is kept. A copy
+/// of the process that user code forked, and that goes on, is ended when it writes: it would answer
+/// for its parent. Thread safety: none.
 class line_output {
  public:
-  explicit line_output(int fd) noexcept : fd_(fd) {}
+  explicit line_output(int fd) noexcept;
 
-  /// After what is kept. Errors: errno's, then nothing is kept; std::bad_alloc.
+  /// After what is kept. Errors: errno's; then nothing is kept.
   std::error_code write(std::string_view lines);
   /// Tries to write what is kept. Errors: as write.
   std::error_code write_kept();
@@ -22,6 +23,7 @@ class line_output {
 
  private:
   int fd_;
+  int process_;
   std::string kept_;
 };
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/reactor.hpp"
 
-#include <exception>
 #include <fcntl.h>
 #include <optional>
 #include <poll.h>
@@ -32,20 +31,6 @@ struct reactor::state : std::enable_shared_from_this<state> {
     if (own) work.emplace(context.get_executor());
   }
 
-  /// On a shared loop what fails is this session's alone.
-  template <class Function>
-  void run_guarded(Function&& function) {
-    if (has_left_loop) return;
-    if (own) return function();
-    try {
-      function();
-    } catch (const std::exception& error) {
-      on.failed(error.what());
-    } catch (...) {
-      on.failed("an unknown exception in the event loop");
-    }
-  }
-
   /// What waits on a shared loop may outlive the reactor; its own loop ends before.
   std::shared_ptr<state> self() {
     return own ? std::shared_ptr<state>(std::shared_ptr<state>(), this) : shared_from_this();
@@ -53,7 +38,9 @@ struct reactor::state : std::enable_shared_from_this<state> {
 
   template <class Function>
   void post(Function function) {
-    asio::post(context, [self = self(), function] { self->run_guarded([&] { function(*self); }); });
+    asio::post(context, [self = self(), function] {
+      if (!self->has_left_loop) function(*self);
+    });
   }
 
   // Asio makes a descriptor non-blocking for its first wait, and with it everything that shares the
@@ -84,7 +71,7 @@ struct reactor::state : std::enable_shared_from_this<state> {
     } else {
       take_in_blocking_mode();
       descriptor.async_wait(stream_descriptor::wait_read, [self = self()](auto error) {
-        self->run_guarded([&] { self->read(error == asio::error::operation_aborted); });
+        if (!self->has_left_loop) self->read(error == asio::error::operation_aborted);
       });
     }
   }
@@ -95,11 +82,10 @@ struct reactor::state : std::enable_shared_from_this<state> {
     is_watching = true;
     take_in_blocking_mode();
     descriptor.async_wait(stream_descriptor::wait_error, [self = self()](auto error) {
-      self->run_guarded([&] {
-        self->is_watching = false;
-        // Aborted by an older leaving.
-        self->look_for_hang_up(error == asio::error::operation_aborted, bool(error));
-      });
+      if (self->has_left_loop) return;
+      self->is_watching = false;
+      // Aborted by an older leaving.
+      self->look_for_hang_up(error == asio::error::operation_aborted, bool(error));
     });
   }
 
@@ -118,8 +104,7 @@ struct reactor::state : std::enable_shared_from_this<state> {
   void arm(std::size_t timer, std::chrono::milliseconds delay) {
     timers[timer].expires_after(delay);
     timers[timer].async_wait([self = self(), timer](auto error) {
-      if (error) return;
-      self->run_guarded([&] { self->on.timer(timer); });
+      if (!error && !self->has_left_loop) self->on.timer(timer);
     });
   }
 

@@ -13,7 +13,8 @@ struct event_loop;
 /// One input descriptor and a few timers of a session on an event loop: its own, which run()
 /// serves, or one that it shares with others.
 ///
-/// Thread safety: handlers run on the loop's thread. arm, resume and stop from any thread.
+/// Thread safety: handlers run on the loop's thread, and do not throw. arm, resume and stop from
+/// any thread.
 class reactor {
  public:
   struct handlers {
@@ -25,8 +26,6 @@ class reactor {
     std::function<void()> hung_up;
     /// A timer that was armed fired.
     std::function<void(std::size_t index)> timer;
-    /// On a shared loop: one of the others threw, or there was no memory to wait for the next.
-    std::function<void(const char* problem)> failed;
   };
 
   /// `is_file`: the input is always readable, and cannot be polled. Reading begins with resume().

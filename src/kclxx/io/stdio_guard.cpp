@@ -8,8 +8,6 @@
 #include <system_error>
 #include <unistd.h>
 
-#include "io/private_descriptors.hpp"
-
 namespace kclxx::io {
 
 namespace {
@@ -32,15 +30,10 @@ bool is_file(int fd) noexcept {
 
 stdio_guard::stdio_guard() {
   // Above the standard three, so that no redirection can hit them.
-  input_ = ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
-  if (input_ == -1) fail("stdin cannot be duplicated");
-  output_ = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-  if (output_ == -1) {
-    const int error = errno;
-    ::close(input_);
-    errno = error;
-    fail("stdout cannot be duplicated");
-  }
+  input_ = descriptor(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
+  if (!input_.is_open()) fail("stdin cannot be duplicated");
+  output_ = descriptor(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
+  if (!output_.is_open()) fail("stdout cannot be duplicated");
   // Not close-on-exec: where fd 2 is closed this becomes it, for programs that are started too.
   const int null = ::open("/dev/null", O_RDWR);
   if (null == -1) fail("/dev/null cannot be opened");
@@ -48,16 +41,9 @@ stdio_guard::stdio_guard() {
   if (null != STDERR_FILENO) ::close(null);
   redirect(STDERR_FILENO, STDOUT_FILENO, "stdout cannot be led to stderr");
   buffer_stdout_by_line();
-  keep_private(input_);
-  keep_private(output_);
-  input_is_terminal_ = ::isatty(input_) == 1;
-  input_is_file_ = is_file(input_);
-  enlarge_pipe(input_);
-}
-
-stdio_guard::~stdio_guard() {
-  close_private(input_);
-  close_private(output_);
+  input_is_terminal_ = ::isatty(input()) == 1;
+  input_is_file_ = is_file(input());
+  enlarge_pipe(input());
 }
 
 void enlarge_pipe(int fd) noexcept {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "io/descriptor.hpp"
+
 namespace kclxx::io {
 
 /// Takes the dialogue with the daemon into private, close-on-exec descriptors (P4, P5): fd 1 leads
@@ -9,26 +11,23 @@ namespace kclxx::io {
 /// are seen even when the process leaves by _Exit. What was printed before but not flushed goes
 /// to stderr too.
 ///
-/// Belongs to the process: made once, not undone. The descriptors are closed by the destructor;
-/// fd 0 and 1 stay as they are.
+/// Belongs to the process: made once, not undone. The descriptors are close-on-exec, and closed by
+/// the destructor; fd 0 and 1 stay as they are.
 class stdio_guard {
  public:
   /// Errors: std::system_error with a message that names the step (for instance when fd 0 or
   /// fd 1 is closed).
   stdio_guard();
-  ~stdio_guard();
-  stdio_guard(const stdio_guard&) = delete;
-  stdio_guard& operator=(const stdio_guard&) = delete;
 
-  [[nodiscard]] int input() const noexcept { return input_; }
-  [[nodiscard]] int output() const noexcept { return output_; }
+  [[nodiscard]] int input() const noexcept { return input_.get(); }
+  [[nodiscard]] int output() const noexcept { return output_.get(); }
   /// Whether the input is a plain file (or /dev/null), whose end means nothing about a daemon.
   [[nodiscard]] bool input_is_file() const noexcept { return input_is_file_; }
   [[nodiscard]] bool input_is_terminal() const noexcept { return input_is_terminal_; }
 
  private:
-  int input_ = -1;
-  int output_ = -1;
+  descriptor input_;
+  descriptor output_;
   bool input_is_file_ = false;
   bool input_is_terminal_ = false;
 };

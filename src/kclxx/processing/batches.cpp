@@ -18,7 +18,6 @@
 #include <kclxx/processing/batches.hpp>
 
 #include "base/duration.hpp"
-#include "io/forked_copy.hpp"
 #include "processing/failure_handling.hpp"
 #include "processing/gathered_records.hpp"
 #include "processing/rest_of_batch.hpp"
@@ -205,7 +204,6 @@ class batches_processor final : public record_processor {
     while (!rest.empty() && !stop_.stop_requested()) {
       const record_batch part = rest.next();
       const auto error = run(part, rest.attempts());
-      forked_.leave_if_copy(shard_.shard_id());
       // What returns or throws after a stop is neither complete nor failed.
       if (stop_.stop_requested()) break;
       if (!error) {
@@ -330,7 +328,6 @@ class batches_processor final : public record_processor {
   const std::shared_ptr<detail::shard_service> service_;
   const std::stop_token stop_;
   processing::failure_handling failures_;
-  const io::forked_copy forked_;
   batch_handler::of_shard handler_;
   bool has_warned_of_kept_batch_ = false;
 

@@ -189,7 +189,6 @@ void dispatcher::call_handler(const work& work) {
   } catch (...) {
     thrown = std::current_exception();
   }
-  forked_.leave_if_copy(shard_.shard_id());
   const bool is_late = stop_.stop_requested();
   if (!is_late && service_->is_observed()) {
     service_->observe(
@@ -216,7 +215,6 @@ void dispatcher::start_handler(const work& work) {
   } catch (...) {
     thrown = std::current_exception();
   }
-  forked_.leave_if_copy(shard_.shard_id());
   if (!thrown) return;
   const auto now = service_->now();
   {
@@ -273,7 +271,6 @@ const handlers_in_progress::attempt* dispatcher::reporting(const attempt_ticket&
 }
 
 void dispatcher::complete(const attempt_ticket& ticket) {
-  forked_.leave_if_copy(shard_.shard_id());   // before a lock, which another thread may have had
   int number = 0;                             // of the attempt; 0: the report has no effect
   std::optional<sequence_position> position;  // of a retried record
   std::optional<observer::record_attempted> observed;
@@ -299,7 +296,6 @@ void dispatcher::complete(const attempt_ticket& ticket) {
 }
 
 void dispatcher::fail(const attempt_ticket& ticket, std::exception_ptr exception) {
-  forked_.leave_if_copy(shard_.shard_id());
   change([&](locked_change& failing) {
     if (reporting(ticket) == nullptr) return;
     work_.fail(ticket, std::move(exception), failing.now);
@@ -309,7 +305,6 @@ void dispatcher::fail(const attempt_ticket& ticket, std::exception_ptr exception
 }
 
 void dispatcher::touch(const attempt_ticket& ticket) {
-  forked_.leave_if_copy(shard_.shard_id());
   change([&](locked_change& touching) {
     work_.handlers().touch(ticket, touching.now);
     wake_by(work_.handlers().stuck_at(touching.now), touching.wake_up);

@@ -15,7 +15,6 @@
 #include <kclxx/record_batch.hpp>
 #include <kclxx/shard_context.hpp>
 
-#include "io/forked_copy.hpp"
 #include "processing/failure_handling.hpp"
 #include "processing/wake_ups.hpp"
 #include "processing/window_reports.hpp"
@@ -146,7 +145,6 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   const std::shared_ptr<detail::shard_service> service_;  // the session's own
   const std::stop_token stop_;
   failure_handling failures_;
-  const io::forked_copy forked_;
   const bool is_async_;
   std::optional<handler> handler_;
 

@@ -9,7 +9,6 @@
 
 #include <kclxx/processing/each.hpp>
 
-#include "io/forked_copy.hpp"
 #include "processing/failure_handling.hpp"
 
 namespace kclxx {
@@ -90,7 +89,6 @@ class each_processor final : public record_processor {
         is_in_handler = true;
         failures_.attempt(record, attempts, [&] { handler_(record, shard_); });
         is_in_handler = false;
-        forked_.leave_if_copy(shard_.shard_id());
         if (stop.stop_requested()) break;
         failures_.on_success();
         if (attempts.count > 0) {
@@ -103,14 +101,12 @@ class each_processor final : public record_processor {
       return nullptr;
     } catch (...) {
       if (!is_in_handler) throw;
-      forked_.leave_if_copy(shard_.shard_id());
       return stop.stop_requested() ? nullptr : std::current_exception();
     }
   }
 
   const shard_context& shard_;
   processing::failure_handling failures_;
-  const io::forked_copy forked_;
   record_handler::of_shard handler_;
 };
 

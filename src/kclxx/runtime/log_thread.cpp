@@ -3,12 +3,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <exception>
 #include <string>
 #include <utility>
 
 #include "io/line_writer.hpp"
-#include "runtime/logger.hpp"
 
 namespace kclxx::runtime {
 
@@ -63,41 +61,27 @@ std::shared_ptr<log_thread::state> log_thread::open_state() {
   return state_;
 }
 
-/// Errors: std::exception, when there is no thread or no memory.
 template <class Line>
 void log_thread::post(const std::shared_ptr<state>& target, log_level level, std::size_t size,
                       Line line) {
   if (!target->take_room(level, size)) return;
-  try {
-    thread_.post([target, size, line = std::move(line)] { target->write_next(size, line); });
-  } catch (...) {
-    target->return_room(size);
-    throw;
-  }
+  thread_.post([target, size, line = std::move(line)] { target->write_next(size, line); });
 }
 
 void log_thread::write(log_entry entry) noexcept {
   const auto to = open_state();
   if (!to) return;
-  std::shared_ptr<const log_entry> line;
-  try {
-    line = std::make_shared<const log_entry>(std::move(entry));
-    post(to, line->level, line->text.size(), [write = &to->write, line] { (*write)(*line); });
-  } catch (const std::exception&) {
-    log_now(to->descriptor, line ? *line : entry);
-  }
+  const auto line = std::make_shared<const log_entry>(std::move(entry));
+  post(to, line->level, line->text.size(), [write = &to->write, line] { (*write)(*line); });
 }
 
 void log_thread::write_text(std::string text) noexcept {
   const auto to = open_state();
   if (!to) return;
-  try {
-    const std::size_t size = text.size();
-    post(to, log_level::info, size, [fd = to->descriptor, text = std::move(text)] {
-      static_cast<void>(io::write_all(fd, text));  // nothing can be done for a closed descriptor
-    });
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
-  }
+  const std::size_t size = text.size();
+  post(to, log_level::info, size, [fd = to->descriptor, text = std::move(text)] {
+    static_cast<void>(io::write_all(fd, text));  // nothing can be done for a closed descriptor
+  });
 }
 
 bool log_thread::finish(std::chrono::milliseconds patience, clock::time_point latest,

@@ -37,8 +37,7 @@ class log_thread {
   static constexpr std::size_t most_waiting_bytes = std::size_t{16} << 20;
 
   /// `write` is called for each line, and does not throw; it is destroyed once the log is abandoned
-  /// and no line is being written. `descriptor` is open until then. It takes texts, and a line for
-  /// which there is no thread.
+  /// and no line is being written. `descriptor` is open until then, and takes texts.
   log_thread(int descriptor, std::function<void(const log_entry&)> write);
   /// Does not wait: what was not begun is not written.
   ~log_thread() { abandon(); }
@@ -46,7 +45,7 @@ class log_thread {
   log_thread& operator=(const log_thread&) = delete;
 
   void write(log_entry entry) noexcept;
-  /// As it is; it is dropped when there is no thread.
+  /// As it is.
   void write_text(std::string text) noexcept;
   /// Waits until all that came before is written. False when the deadline passed first.
   bool drain(std::chrono::steady_clock::time_point deadline) { return thread_.drain(deadline); }

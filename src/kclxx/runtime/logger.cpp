@@ -11,30 +11,20 @@
 
 namespace kclxx::runtime {
 
-void log_now(int descriptor, const log_entry& entry) noexcept {
-  try {
-    const std::string line = observability::text_line(entry);
-    std::string_view rest = line;
-    // A closed descriptor must not end the shard.
-    static_cast<void>(io::write_now(descriptor, rest));
-  } catch (...) {  // NOLINT(bugprone-empty-catch): a log line must not end the shard
-  }
-}
-
 void log(const run_options& options, log_level level, const std::string& text) {
   const log_entry entry{level, {}, detail::printable(text)};
   try {
     if (options.log) return options.log(entry);
   } catch (...) {  // NOLINT(bugprone-empty-catch): it goes to stderr, as without a function
   }
-  log_now(STDERR_FILENO, entry);
+  const std::string line = observability::text_line(entry);
+  std::string_view rest = line;
+  // Unbuffered, so that std::_Exit loses nothing; a closed descriptor must not end the shard.
+  static_cast<void>(io::write_now(STDERR_FILENO, rest));
 }
 
-void log_failure(const run_options& options, const std::exception& error) noexcept {
-  try {
-    log(options, log_level::error, cannot_serve(error.what()));
-  } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for a line
-  }
+void log_failure(const run_options& options, const std::exception& error) {
+  log(options, log_level::error, std::string("cannot serve the daemon: ") + error.what());
 }
 
 }  // namespace kclxx::runtime

@@ -74,54 +74,17 @@ std::optional<exit_status> shard_dialogue::status() const {
   return driver_.status();
 }
 
-template <class Event>
-void shard_dialogue::feed(Event event) noexcept {
-  try {
-    const std::lock_guard lock(mutex_);
-    event();
-  } catch (const std::exception& error) {
-    cannot_continue(error.what());
-  }
-}
-
 void shard_dialogue::end_input() noexcept {
-  feed([&] { driver_.on_end_of_input(false); });
-}
-
-void shard_dialogue::cannot_continue(const char* reason) noexcept {
   const std::lock_guard lock(mutex_);
-  try {
-    driver_.on_failure(exit_status::resource_failure, cannot_serve(reason));
-    if (!driver_.has_lost_outputs()) return;
-  } catch (...) {
-    try {
-      log_now(settings_.log, {log_level::error, shard_id_, cannot_serve(reason)});
-    } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for a line
-    }
-    if (settings_.leave_process) settings_.leave_process(exit_status::resource_failure);
-  }
-  // The session would wait for what does not come.
-  driver_.end_at_once(exit_status::resource_failure);
-  for (auto& [id, outcome] : outcomes_) {
-    if (!outcome) outcome = errc::daemon_gone;
-  }
-  answered_.notify_all();
-  wake_callbacks_thread();
+  driver_.on_end_of_input(false);
 }
 
 // The callbacks' thread.
 
-void shard_dialogue::run() {
+void shard_dialogue::run() noexcept {
   const auto self = shared_from_this();
   settings_.names.stop_token = tasks_.stop_token();
-  for (bool is_over = false; !is_over;) {
-    try {
-      run_callbacks();
-      is_over = true;
-    } catch (const std::exception& error) {  // no memory for a line, no descriptor for a poll
-      cannot_continue(error.what());
-    }
-  }
+  run_callbacks();
   // Handlers may use the processor, and the destructor may log.
   finish_user_code();
   driver_.processor().destroy();
@@ -133,18 +96,10 @@ void shard_dialogue::run() {
 void shard_dialogue::run_callbacks() {
   session_lock lock(mutex_);
   callbacks_thread_ = std::this_thread::get_id();
-  if (std::exchange(user_code_, user_code::none) == user_code::callback) {
-    driver_.on_callback_done({.failure = {{.text = "a callback ended for want of memory",
-                                           .is_lease_gone = false,
-                                           .is_in_callback = true}}});
-  }
   while (!driver_.status()) {
-    if (has_odd_jobs()) {
-      odd_jobs jobs = take_odd_jobs();
-      run_user_code(lock, user_code::between, [&] {
-        for (const auto& function : jobs.functions) function();
-        jobs = {};
-      });
+    if (timers_.has_dropped()) {
+      auto dropped = timers_.take_dropped();
+      run_user_code(lock, user_code::between, [&] { dropped.clear(); });
     }
     auto timer = is_timers_turn_ ? timers_.take_due(clock::now()) : nullptr;
     is_timers_turn_ = !timer;
@@ -166,7 +121,6 @@ void shard_dialogue::run_user_code(session_lock& lock, user_code running, Functi
   {
     const detail::unlocked meanwhile(lock);
     function();
-    forked_.leave_if_copy(shard_id_);
   }
   user_code_ = user_code::none;
 }
@@ -216,33 +170,22 @@ void shard_dialogue::wait_for_work(session_lock& lock) {
   }
 }
 
-/// Waits until all user code has returned. What got no thread runs on this one.
+/// Waits until all user code has returned.
 void shard_dialogue::finish_user_code() {
   for (;;) {
     tasks_.finish();
-    session_lock lock(mutex_);
-    is_user_code_finished_ = !has_odd_jobs() && tasks_.is_idle();
+    std::vector<driver::shard_timers::function> dropped;  // destroyed without the lock
+    const std::lock_guard lock(mutex_);
+    is_user_code_finished_ = !timers_.has_dropped() && tasks_.is_idle();
     if (is_user_code_finished_) return;
-    const odd_jobs jobs = take_odd_jobs();
-    lock.unlock();
-    for (const auto& function : jobs.functions) function();
+    dropped = timers_.take_dropped();
   }
 }
 
 void shard_dialogue::finish_observation(time_point deadline) {
   if (!observation_ || observation_->finish(deadline)) return;
-  feed([&] {
-    driver_.on_log(log_level::warning,
-                   "an observer, or the directory of the metrics, took too long at the end");
-  });
-}
-
-bool shard_dialogue::has_odd_jobs() const noexcept {
-  return tasks_.has_without_thread() || timers_.has_dropped();
-}
-
-shard_dialogue::odd_jobs shard_dialogue::take_odd_jobs() {
-  return {tasks_.take_without_thread(), timers_.take_dropped()};
+  log(log_level::warning, "an observer, or the directory of the metrics, took too long at the end",
+      std::nullopt);
 }
 
 // Who reads.
@@ -292,14 +235,10 @@ milliseconds shard_dialogue::user_code_time() const {
 /// On the callbacks' thread: waits for input once, and delivers it.
 void shard_dialogue::read(session_lock& lock, const std::optional<time_point>& deadline) {
   reader_ = reader::callbacks_reading;
-  bool is_ahead = false;
-  try {
+  const bool is_ahead = [&] {
     const detail::unlocked meanwhile(lock);
-    is_ahead = read_once(deadline);
-  } catch (...) {
-    reader_ = reader::callbacks;
-    throw;
-  }
+    return read_once(deadline);
+  }();
   reader_ = reader::callbacks;
   // A partial line between two actions does not count: the next read waits for the rest.
   const bool is_busy =
@@ -324,8 +263,7 @@ bool shard_dialogue::read_once(const std::optional<time_point>& deadline) {
 
 io::reactor::handlers shard_dialogue::handlers() {
   return {[this] { on_readable(); }, [this] { on_resumed(); }, [this] { on_hung_up(); },
-          [this](std::size_t timer) { on_timer(timer); },
-          [this](const char* problem) { cannot_continue(problem); }};
+          [this](std::size_t timer) { on_timer(timer); }};
 }
 
 void shard_dialogue::on_resumed() {
@@ -477,11 +415,7 @@ void shard_dialogue::write_log(log_level level, std::string text,
   tasks_.log({level, shard_id_, std::move(text), position});
 }
 
-void shard_dialogue::request_stop() {
-  if (tasks_.stop_token().stop_requested()) return;  // a second time, by end_at_once()
-  tasks_.request_stop();
-  if (has_odd_jobs()) wake_callbacks_thread();
-}
+void shard_dialogue::request_stop() { tasks_.request_stop(); }
 
 void shard_dialogue::run_handler(std::shared_ptr<checkpoint_handler> handler,
                                  std::error_code result) {
@@ -494,10 +428,8 @@ void shard_dialogue::run_handler(std::shared_ptr<checkpoint_handler> handler,
     }
     const auto keep = self.lock();
     if (!keep) return;
-    forked_.leave_if_copy(shard_id_);
     if (thrown) user_code_threw("a checkpoint handler", thrown);
   });
-  if (has_odd_jobs()) wake_callbacks_thread();
 }
 
 void shard_dialogue::wake_callbacks_thread() {
@@ -517,13 +449,14 @@ bool shard_dialogue::is_in_callback() const {
 // shard_service
 
 void shard_dialogue::async_checkpoint(const std::optional<sequence_position>& position,
-                                      checkpoint_handler handler) {
-  bool is_late = false;
-  feed([&] {
-    is_late = is_user_code_finished_;
-    if (!is_late) driver_.on_async_checkpoint(position, std::move(handler), is_in_callback());
-  });
-  if (!is_late || !handler) return;
+                                      checkpoint_handler handler) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!is_user_code_finished_) {
+      return driver_.on_async_checkpoint(position, std::move(handler), is_in_callback());
+    }
+  }
+  if (!handler) return;
   // The processor's destructor waits for this thread, but not for a handler on one of ours.
   try {
     handler(errc::daemon_gone);
@@ -533,27 +466,20 @@ void shard_dialogue::async_checkpoint(const std::optional<sequence_position>& po
 }
 
 std::error_code shard_dialogue::checkpoint(const std::optional<sequence_position>& position,
-                                           const std::optional<time_point>& deadline) {
+                                           const std::optional<time_point>& deadline) noexcept {
   session_lock lock(mutex_);
   // Between two actions the daemon does not listen, and the next waits for this thread.
   if (is_callbacks_thread() && user_code_ == user_code::between) {
     return driver_.status() ? errc::daemon_gone : errc::not_allowed_here;
   }
   const session::waiter_id id = driver_.next_waiter();
-  try {
-    const auto& outcome = outcomes_[id];
-    driver_.on_checkpoint(id, position, is_in_callback());
-    while (!outcome && (!deadline || clock::now() < *deadline)) await_answer(lock, deadline);
-    const std::optional<std::error_code> result = outcome;
-    outcomes_.erase(id);
-    if (!result) driver_.on_deadline(id);
-    return result.value_or(errc::timed_out);
-  } catch (const std::exception& error) {  // no memory for a line, no descriptor for a poll
-    outcomes_.erase(id);
-    lock.unlock();
-    cannot_continue(error.what());
-    return errc::daemon_gone;
-  }
+  const auto& outcome = outcomes_[id];
+  driver_.on_checkpoint(id, position, is_in_callback());
+  while (!outcome && (!deadline || clock::now() < *deadline)) await_answer(lock, deadline);
+  const std::optional<std::error_code> result = outcome;
+  outcomes_.erase(id);
+  if (!result) driver_.on_deadline(id);
+  return result.value_or(errc::timed_out);
 }
 
 void shard_dialogue::await_answer(session_lock& lock, const std::optional<time_point>& deadline) {
@@ -582,7 +508,7 @@ shard_dialogue::timer_id shard_dialogue::start_timer(milliseconds delay, millise
 void shard_dialogue::cancel_timer(timer_id timer) {
   const std::lock_guard lock(mutex_);
   timers_.cancel(timer);
-  if (has_odd_jobs()) wake_callbacks_thread();
+  if (timers_.has_dropped()) wake_callbacks_thread();
 }
 
 std::unique_ptr<detail::thread_pool> shard_dialogue::make_thread_pool(std::size_t threads) {
@@ -592,13 +518,9 @@ std::unique_ptr<detail::thread_pool> shard_dialogue::make_thread_pool(std::size_
 
 void shard_dialogue::user_code_threw(const std::string& source,
                                      const std::exception_ptr& thrown) noexcept {
-  session::session::failure why{};
-  try {
-    why = driver::describe(source, thrown);
-  } catch (const std::exception& error) {  // no memory
-    return cannot_continue(error.what());
-  }
-  feed([&] { driver_.on_user_code_threw(why); });
+  const auto why = driver::describe(source, thrown);  // user code: without the lock
+  const std::lock_guard lock(mutex_);
+  driver_.on_user_code_threw(why);
 }
 
 void shard_dialogue::fail(std::exception_ptr thrown) {

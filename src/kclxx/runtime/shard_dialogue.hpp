@@ -24,7 +24,6 @@
 #include "driver/file_dialogue.hpp"
 #include "driver/session_driver.hpp"
 #include "driver/shard_timers.hpp"
-#include "io/forked_copy.hpp"
 #include "io/input_poll.hpp"
 #include "io/line_output.hpp"
 #include "io/process_identity.hpp"
@@ -48,7 +47,8 @@ inline constexpr std::chrono::milliseconds least_teardown{500};
 /// own, and so has the log on stderr (user_tasks).
 ///
 /// Under the lock nothing waits for user code, the daemon or a reader, and no user code runs.
-/// Thread safety: all functions from any thread, but where a group says otherwise. Lifetime:
+/// Without memory, threads or descriptors the process ends (decisions.md): nothing here continues
+/// then. Thread safety: all functions from any thread, but where a group says otherwise. Lifetime:
 /// checkpointers keep it alive; after run() it calls nothing but a late async_checkpoint's handler.
 class shard_dialogue final : public detail::shard_service,
                              public std::enable_shared_from_this<shard_dialogue>,
@@ -63,8 +63,8 @@ class shard_dialogue final : public detail::shard_service,
     bool input_is_file;
     shard_context::fields names;  // of stream, application and worker
     std::optional<io::process_identity> daemon{};
-    /// What a session does that cannot end, since user code does not return or there is no memory.
-    /// Empty: see shard_runtime::serve().
+    /// What a session does that cannot end, since user code does not return. Empty: see
+    /// shard_runtime::serve().
     std::function<void(exit_status)> leave_process{};
     /// The loop of all sessions of the process, in place of a thread with a loop of its own.
     io::event_loop* shared_loop = nullptr;
@@ -81,15 +81,13 @@ class shard_dialogue final : public detail::shard_service,
   /// Errors: std::system_error when a thread cannot be had.
   void start_observation();
   /// The callbacks' thread, from the first callback until user code has returned for good.
-  void run();
+  void run() noexcept;
   [[nodiscard]] std::optional<exit_status> status() const;
   [[nodiscard]] std::chrono::milliseconds grace_time() const {
     return driver_.options().grace_time;
   }
   /// As if the input had ended, though it may be open. Not after run().
   void end_input() noexcept;
-  /// The session cannot continue, and ends.
-  void cannot_continue(const char* reason) noexcept;
 
   // A loop of its own.
   void run_loop() { reactor_.run(); }
@@ -109,9 +107,9 @@ class shard_dialogue final : public detail::shard_service,
 
   // shard_service
   void async_checkpoint(const std::optional<sequence_position>& position,
-                        checkpoint_handler handler) override;
+                        checkpoint_handler handler) noexcept override;
   std::error_code checkpoint(const std::optional<sequence_position>& position,
-                             const std::optional<time_point>& deadline) override;
+                             const std::optional<time_point>& deadline) noexcept override;
   [[nodiscard]] time_point now() const override { return clock::now(); }
   bool sleep_until(time_point deadline) override;
   timer_id start_timer(std::chrono::milliseconds delay, std::chrono::milliseconds period,
@@ -192,10 +190,6 @@ class shard_dialogue final : public detail::shard_service,
   [[nodiscard]] bool is_full() const override;
   [[nodiscard]] bool is_over() const override { return status().has_value(); }
 
-  /// An event from elsewhere, under the lock. What it throws ends the session.
-  template <class Event>
-  void feed(Event event) noexcept;
-
   // Under the lock. driver::host:
   std::error_code write(std::string_view lines) override;
   void arm(session::timer timer, std::chrono::milliseconds delay) override;
@@ -214,13 +208,6 @@ class shard_dialogue final : public detail::shard_service,
   [[nodiscard]] bool is_callbacks_thread() const;
   [[nodiscard]] bool is_in_callback() const;
   [[nodiscard]] std::chrono::milliseconds user_code_time() const;
-  /// For the callbacks' thread: user code that got no thread, and timers' functions to destroy.
-  struct odd_jobs {
-    std::vector<std::function<void()>> functions;
-    std::vector<driver::shard_timers::function> dropped;
-  };
-  [[nodiscard]] bool has_odd_jobs() const noexcept;
-  [[nodiscard]] odd_jobs take_odd_jobs();
 
   void user_code_threw(const std::string& source, const std::exception_ptr& thrown) noexcept;
 
@@ -258,8 +245,6 @@ class shard_dialogue final : public detail::shard_service,
   std::optional<driver::file_dialogue> file_;  // made by the constructor; used under the lock
   io::input_poll poll_;
   io::reactor reactor_;
-
-  const io::forked_copy forked_;
 };
 
 }  // namespace kclxx::runtime

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/shard_runtime.hpp"
 
-#include <algorithm>
 #include <chrono>
-#include <exception>
 #include <utility>
 
 #include "io/signals.hpp"
-#include "runtime/logger.hpp"
 
 namespace kclxx::runtime {
 
@@ -90,24 +87,10 @@ void shard_runtime::run_callbacks() {
 }
 
 void shard_runtime::run_loop() {
-  try {
-    dialogue_->run_loop();
-    const std::lock_guard lock(mutex_);
-    has_loop_ended_ = true;
-    return changed_.notify_all();
-  } catch (const std::exception& error) {
-    dialogue_->cannot_continue(error.what());
-  } catch (...) {
-    dialogue_->cannot_continue("an unknown exception in the event loop");
-  }
-  // There is no event loop any more: this thread keeps the end's time.
-  std::unique_lock lock(mutex_);
+  dialogue_->run_loop();
+  const std::lock_guard lock(mutex_);
   has_loop_ended_ = true;
   changed_.notify_all();
-  const auto end = clock::now() + std::max(dialogue_->grace_time(), least_teardown);
-  if (changed_.wait_until(lock, end, [this] { return life_ == life::finished; })) return;
-  lock.unlock();
-  leave_stuck("user code did not return within the grace time");
 }
 
 /// User code cannot be ended. What it has logged is waited for, but not on the loop of all
@@ -119,19 +102,12 @@ void shard_runtime::leave_stuck(const char* reason) {
     life_ = life::leaving_stuck;
   }
   if (settings_.shared_loop == nullptr) return finish_stuck(reason);
-  try {
-    const io::signal_block block;
-    std::thread([self = shared_from_this(), reason] { self->finish_stuck(reason); }).detach();
-  } catch (const std::exception&) {  // no thread can be had
-    finish_stuck(reason);
-  }
+  const io::signal_block block;
+  std::thread([self = shared_from_this(), reason] { self->finish_stuck(reason); }).detach();
 }
 
 void shard_runtime::finish_stuck(const char* reason) {
-  try {
-    dialogue_->drain_stuck(reason);
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no memory for a line
-  }
+  dialogue_->drain_stuck(reason);
   if (settings_.leave_process) settings_.leave_process(exit_status::callback_stuck);
   dialogue_->abandon();
   if (on_stuck_) on_stuck_();

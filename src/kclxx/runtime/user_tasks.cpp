@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/user_tasks.hpp"
 
-#include <exception>
+#include <cerrno>
+#include <fcntl.h>
+#include <system_error>
 #include <unistd.h>
 #include <utility>
 
-#include "io/private_descriptors.hpp"
+#include "io/descriptor.hpp"
 #include "io/signals.hpp"
 #include "observability/log_writer.hpp"
 
@@ -16,9 +18,10 @@ namespace {
 /// A line may come late, when the descriptor is closed and its number is another file's. So lines
 /// have a copy of their own; not of stderr, which nobody closes, and which may be led elsewhere.
 std::shared_ptr<log_thread> make_lines(const log_options& options, int descriptor) {
-  std::shared_ptr<const io::private_descriptor> copy;
+  std::shared_ptr<const io::descriptor> copy;
   if (descriptor != STDERR_FILENO) {
-    copy = std::make_shared<const io::private_descriptor>(descriptor);
+    copy = std::make_shared<const io::descriptor>(::fcntl(descriptor, F_DUPFD_CLOEXEC, 3));
+    if (!copy->is_open()) throw std::system_error(errno, std::generic_category(), "a descriptor");
     descriptor = copy->get();
   }
   return std::make_shared<log_thread>(
@@ -46,31 +49,13 @@ user_tasks::~user_tasks() {
   if (stop_thread_.joinable()) stop_thread_.detach();
 }
 
-void user_tasks::run(std::function<void()> task) {
-  try {
-    while (has_without_thread()) {
-      thread_.post(std::move(without_thread_.front()));
-      without_thread_.erase(without_thread_.begin());
-    }
-    thread_.post(std::move(task));
-  } catch (const std::exception&) {
-    without_thread_.push_back(std::move(task));
-  }
-}
-
 /// A stop_callback may want what a callback holds, or never return: a thread of its own runs it.
 void user_tasks::request_stop() {
-  try {
+  {
     const io::signal_block block;
     stop_thread_ = std::thread([source = stop_]() mutable { source.request_stop(); });
-    while (!stop_.stop_requested()) std::this_thread::yield();
-  } catch (const std::exception&) {
-    without_thread_.emplace_back([source = stop_]() mutable { source.request_stop(); });
   }
-}
-
-std::vector<std::function<void()>> user_tasks::take_without_thread() {
-  return std::exchange(without_thread_, {});
+  while (!stop_.stop_requested()) std::this_thread::yield();
 }
 
 void user_tasks::log(const log_entry& entry) {

@@ -8,7 +8,6 @@
 #include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include <kclxx/run_options.hpp>
 
@@ -34,13 +33,9 @@ class user_tasks {
   user_tasks(const user_tasks&) = delete;
   user_tasks& operator=(const user_tasks&) = delete;
 
-  void run(std::function<void()> task);
-  /// Call it once. The stop is requested when this returns, if a thread can be had.
+  void run(std::function<void()> task) { thread_.post(std::move(task)); }
+  /// Call it once. The stop is requested when this returns.
   void request_stop();
-  /// Tasks for which no thread could be had. The next task's thread runs them, too, or the
-  /// callbacks' thread does so without the lock.
-  [[nodiscard]] std::vector<std::function<void()>> take_without_thread();
-  [[nodiscard]] bool has_without_thread() const noexcept { return !without_thread_.empty(); }
   /// No handler is running, or waits for its thread.
   [[nodiscard]] bool is_idle() { return thread_.drain(std::chrono::steady_clock::now()); }
 
@@ -67,7 +62,6 @@ class user_tasks {
   io::task_thread thread_;
   std::stop_source stop_;
   std::thread stop_thread_;
-  std::vector<std::function<void()>> without_thread_;
 };
 
 }  // namespace kclxx::runtime

@@ -68,10 +68,8 @@ class session {
   /// Whether the session ends because of it. Once the lease is gone only an exception of lease_lost
   /// counts: any other may come from a wait that the stop has ended.
   [[nodiscard]] bool is_fatal(const failure& thrown) const noexcept;
-  /// The process cannot continue, for instance for want of memory.
+  /// The session cannot continue.
   void on_failure(exit_status status, const std::string& reason, outputs& out);
-  /// No output follows any more, not even for those who wait.
-  void end_at_once() noexcept { phase_ = phase::left; }
   void on_timer(timer timer, time_point now, outputs& out);
 
   /// A waiting call of checkpointer::checkpoint. `from_callback`: on the thread of the callbacks,

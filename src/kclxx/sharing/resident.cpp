@@ -26,13 +26,11 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 
 #include "base/overloaded.hpp"
 #include "io/event_loop.hpp"
 #include "io/input_poll.hpp"
 #include "io/line_writer.hpp"
-#include "io/private_descriptors.hpp"
 #include "io/signals.hpp"
 #include "sharing/process_output.hpp"
 
@@ -43,11 +41,6 @@ using asio::posix::stream_descriptor;
 
 namespace {
 
-constexpr const char* no_descriptors = "it has no more descriptors (ulimit -n)";
-
-constexpr std::chrono::milliseconds retry_after{100};
-constexpr int most_tries = 20;
-
 /// The launcher that started a process that does not share waits for its end, a second at most.
 constexpr std::chrono::milliseconds refusing_time{200};
 
@@ -56,7 +49,7 @@ struct connection : std::enable_shared_from_this<connection> {
   connection(io::descriptor&& fd, asio::io_context& context)
       : socket(std::move(fd)), watch(context, socket.get()) {}
 
-  io::private_descriptor socket;
+  io::descriptor socket;
   stream_descriptor watch;
   std::optional<handed_shard> shard;
   std::unique_ptr<shard_session> session;
@@ -66,42 +59,24 @@ struct connection : std::enable_shared_from_this<connection> {
 };
 using connection_ptr = std::shared_ptr<connection>;
 
-/// The event loop: on it, all but the sessions. Nothing on it blocks while there is memory, since
-/// all shards would wait. What cannot be allocated there costs one shard at most.
+/// The event loop: on it, all but the sessions. Nothing on it blocks, since all shards would wait.
 class resident {
  public:
   resident(inheritance&& start, io::descriptor&& daemon, const session_maker& make_session)
       : start_(std::move(start)),
         make_session_(make_session),
         user_(user_of_peer(start_.connection.get())),
-        spare_(open_spare()),
         daemon_(loop_.context, daemon.release()),
-        listening_(loop_.context, start_.listening.release()),
-        retry_(loop_.context) {
-    io::keep_private(listening_.native_handle());
-    io::keep_private(start_.folder.get());
+        listening_(loop_.context, start_.listening.release()) {
     auto starter = std::make_shared<connection>(std::move(start_.connection), loop_.context);
     first_ = starter.get();
     add(std::move(starter));
   }
-  ~resident() {
-    stop_listening();
-    io::close_private(start_.folder.release());
-  }
-  resident(const resident&) = delete;
-  resident& operator=(const resident&) = delete;
 
-  exit_status run(std::chrono::milliseconds grace_time) {
-    for (bool has_run = false; !has_run;) {
-      try {
-        if (!is_accepting_) accept();
-        if (!is_watching_) watch_daemon();
-        loop_.context.run();
-        has_run = true;
-      } catch (const std::exception&) {  // no memory to wait for what comes next
-        std::this_thread::sleep_for(retry_after);
-      }
-    }
+  exit_status run(std::chrono::milliseconds grace_time) noexcept {
+    accept();
+    daemon_.async_wait(stream_descriptor::wait_read, [this](auto) { on_daemon_gone(); });
+    loop_.context.run();
     if (listening_.is_open()) remove_socket(start_);
     const auto deadline = std::chrono::steady_clock::now() + grace_time;
     for (const std::future<void>& one : thread_ends_) {
@@ -112,92 +87,35 @@ class resident {
 
  private:
   void accept() {
-    is_accepting_ = false;
     listening_.async_wait(stream_descriptor::wait_read, [this](auto) {
-      is_accepting_ = false;
-      if (is_daemon_gone_) return;
-      if (accept_one()) {
-        tries_ = 0;
-      } else if (++tries_ == most_tries) {
-        return stop_listening();
-      } else {
-        // The connection stays pending, so that to wait for it again would not wait.
-        retry_.expires_after(retry_after);
-        retry_.async_wait([this](auto) { accept(); });
-        is_accepting_ = true;
-        return;
-      }
-      accept();
+      if (!is_daemon_gone_ && accept_one()) accept();
     });
-    is_accepting_ = true;
   }
 
-  /// Another thread has taken each descriptor that there was: launchers that wait execute the
-  /// program themselves, and the next one finds nobody and starts another resident.
-  void stop_listening() {
-    if (!listening_.is_open()) return;
-    is_accepting_ = true;  // for good
-    io::close_private(listening_.release());
-  }
-
-  void watch_daemon() {
-    daemon_.async_wait(stream_descriptor::wait_read, [this](auto) { on_daemon_gone(); });
-    is_watching_ = true;
-  }
-
-  static io::descriptor open_spare() {
-    return io::descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  }
-  [[nodiscard]] io::descriptor accepted() {
-    return above_standard(
-        io::descriptor(::accept4(listening_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC)));
-  }
-
-  /// False when there is no descriptor, not even to refuse the connection.
+  /// False when there is no descriptor for it. Launchers that wait then execute the program
+  /// themselves, and the next one finds nobody and starts another resident.
   bool accept_one() {
-    io::descriptor socket = accepted();
+    io::descriptor socket = above_standard(
+        io::descriptor(::accept4(listening_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC)));
     if (!socket.is_open()) {
-      // Its launcher executes the program itself; left alone, it would wait and keep this awake.
-      spare_.close();
-      socket = accepted();
-      const bool is_refused = socket.is_open();
-      if (is_refused) send_refused(socket.get(), no_descriptors);
-      socket.close();
-      spare_ = open_spare();
-      return is_refused;
+      listening_.close();
+      return false;
     }
-    if (!spare_.is_open()) spare_ = open_spare();
     if (user_of_peer(socket.get()) != user_) {
       send_refused(socket.get(), "it serves another user");
-      return true;
-    }
-    try {
-      auto added = std::make_shared<connection>(std::move(socket), loop_.context);
-      add(std::move(added));
-    } catch (const std::exception& error) {
-      if (socket.is_open()) send_refused(socket.get(), error.what());
+    } else {
+      add(std::make_shared<connection>(std::move(socket), loop_.context));
     }
     return true;
   }
 
-  void add(connection_ptr&& client) {
-    try {
-      connections_.insert(client);
-    } catch (const std::exception& error) {
-      return refuse(client, error.what());
-    }
+  void add(const connection_ptr& client) {
+    connections_.insert(client);
     wait(client);
   }
 
-  /// Without memory for it, the launcher's end would not be noticed.
-  void wait(const connection_ptr& client) noexcept {
-    try {
-      client->watch.async_wait(stream_descriptor::wait_read,
-                               [this, client](auto) { hear(client); });
-    } catch (const std::exception& error) {
-      if (client->session) return end_input(*client);
-      refuse(client, error.what());
-    }
+  void wait(const connection_ptr& client) {
+    client->watch.async_wait(stream_descriptor::wait_read, [this, client](auto) { hear(client); });
   }
 
   void hear(const connection_ptr& client) {
@@ -206,12 +124,12 @@ class resident {
     if (!client->session) return receive(client);
     // A launcher sends nothing more: it is gone, and with it who reads its stderr.
     output_.remove(client->shard->error.get());
-    end_input(*client);
+    client->session->end_input();
   }
 
   void receive(const connection_ptr& client) {
     try {
-      auto message = received(*client);
+      auto message = receive_shard(client->socket.get(), start_.daemon);
       std::visit(overloaded{
                      [&](handed_shard& shard) { start(client, std::move(shard)); },
                      [&](const refusal& refused) { refuse(client, refused.reason); },
@@ -221,16 +139,6 @@ class resident {
     } catch (const std::exception& error) {
       refuse(client, error.what());
     }
-  }
-
-  /// No copy of the process has a shard's descriptors.
-  std::variant<handed_shard, refusal, nothing> received(const connection& client) const {
-    io::fork_block block;
-    auto message = receive_shard(client.socket.get(), start_.daemon);
-    if (const auto* shard = std::get_if<handed_shard>(&message)) {
-      block.keep_private({shard->input.get(), shard->output.get(), shard->error.get()});
-    }
-    return message;
   }
 
   /// Errors: std::exception; then nothing of the shard is open.
@@ -278,7 +186,7 @@ class resident {
     }
     connection& served = *client;
     client.reset();  // connections_ has it, and it is destroyed on the loop
-    post([this, &served, status] {
+    asio::post(loop_.context, [this, &served, status] {
       thread_ends_.push_back(std::move(served.thread_end));
       end(served.shared_from_this(), status);
     });
@@ -297,21 +205,10 @@ class resident {
   /// On any thread.
   void on_stuck(connection& stuck) {
     if (stuck.has_ended.exchange(true)) return;
-    post([this, &stuck] {
+    asio::post(loop_.context, [this, &stuck] {
       is_stuck_ = true;
       end(stuck.shared_from_this(), exit_status::callback_stuck);
     });
-  }
-
-  template <class Function>
-  void post(const Function& function) {
-    for (;;) {
-      try {
-        return asio::post(loop_.context, function);
-      } catch (const std::exception&) {  // no memory: this session waits for it
-        std::this_thread::sleep_for(retry_after);
-      }
-    }
   }
 
   /// The launcher hears of it when nothing of the shard is open any more.
@@ -322,21 +219,13 @@ class resident {
     drop(client);
   }
 
-  /// Without memory for it, its input still ends when the daemon closes it.
-  static void end_input(const connection& closed) noexcept {
-    try {
-      closed.session->end_input();
-    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
-    }
-  }
-
   static std::array<io::descriptor*, 3> descriptors_of(connection& closed) {
     return {&closed.shard->input, &closed.shard->output, &closed.shard->error};
   }
 
   void close_shard(connection& closed) {
     output_.remove(closed.shard->error.get());
-    for (io::descriptor* fd : descriptors_of(closed)) io::close_private(fd->release());
+    for (io::descriptor* fd : descriptors_of(closed)) fd->close();
   }
 
   void refuse(const connection_ptr& client, std::string_view reason) {
@@ -359,7 +248,7 @@ class resident {
     for (auto next = connections_.begin(); next != connections_.end();) {
       const connection_ptr at = *next++;
       if (at->session) {
-        end_input(*at);
+        at->session->end_input();
       } else {
         drop(at);
       }
@@ -372,18 +261,13 @@ class resident {
   const std::optional<uid_t> user_;  // of the launcher; the program may have become another
   io::event_loop loop_;
   process_output output_;
-  io::descriptor spare_;
   stream_descriptor daemon_;
   stream_descriptor listening_;
-  asio::steady_timer retry_;
   /// A session's thread is work that the loop does not see.
   asio::executor_work_guard<asio::io_context::executor_type> work_{loop_.context.get_executor()};
   std::unordered_set<connection_ptr> connections_;
   std::vector<std::future<void>> thread_ends_;  // of sessions that have ended
   const connection* first_ = nullptr;  // of the launcher that started this process; compared only
-  int tries_ = 0;                      // to accept, without a descriptor
-  bool is_accepting_ = false;
-  bool is_watching_ = false;
   bool is_daemon_gone_ = false;
   bool is_stuck_ = false;
 };

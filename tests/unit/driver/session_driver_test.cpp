@@ -6,11 +6,9 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <climits>
 #include <cstddef>
 #include <deque>
 #include <memory>
-#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -19,7 +17,6 @@
 #include <vector>
 
 #include "driver/file_dialogue.hpp"
-#include "support/allocations.hpp"
 #include "support/catch.hpp"
 #include "support/run_options.hpp"
 #include "support/text.hpp"
@@ -33,8 +30,6 @@ using lines = std::vector<std::string>;
 using shard_events = std::vector<observer::shard_event>;
 
 namespace {
-
-int good_allocations = INT_MAX;  // until there is no more memory
 
 const session::time_point start_time{hours(1)};
 
@@ -374,30 +369,6 @@ TEST_CASE("what catch has of pthread_exit is not rethrown", "[driver][P53]") {
   child.initialize();
   child.timer_throws(nullptr);
   CHECK(child.logged("a timer failed: an exception that is not a std::exception"));
-}
-
-TEST_CASE("only whole lines are written, whatever there is no memory for", "[driver]") {
-  test::does_allocation_fail = [](std::size_t) { return good_allocations-- <= 0; };
-  bool has_failed = true;
-  for (int good = 0; has_failed; ++good) {
-    driven_child child(manual());
-    child.receive(R"({"action":"initialize","shardId":"s"})");
-    child.run_call();
-    child.records({"100"});
-    child.async_checkpoint("100", checkpoint_handler());
-    good_allocations = good;
-    try {
-      child.run_call();
-      has_failed = false;
-    } catch (const std::bad_alloc&) {
-      good_allocations = INT_MAX;
-      child.feed([&] { child.driver.on_failure(exit_status::resource_failure, "no memory"); });
-      if (!child.driver.status()) child.feed([&] { child.driver.on_callback_done({}); });
-      CHECK(child.driver.status() == exit_status::resource_failure);
-    }
-    good_allocations = INT_MAX;
-    for (const std::string& text : child.written) CHECK(text.back() == '\n');
-  }
 }
 
 TEST_CASE("a factory that makes no processor is logged and ends the session", "[driver][P53]") {

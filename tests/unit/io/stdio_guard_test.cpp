@@ -149,24 +149,4 @@ TEST_CASE("a terminal is a terminal, not a file", "[io][stdio_guard]") {
   CHECK(child.status == 0);
 }
 
-TEST_CASE("forks are counted in the copy, not in the original", "[io][stdio_guard][P5]") {
-  const unsigned before = fork_count();
-  CHECK(in_forked_copy([&] { return fork_count() == before + 1 ? 0 : 1; }).status == 0);
-  CHECK(fork_count() == before);
-}
-
-TEST_CASE("a fork after the guard has gone closes nothing", "[io][stdio_guard][P5]") {
-  const auto result = in_forked_copy([] {
-    int input = -1;
-    {
-      const stdio_guard guard;
-      input = guard.input();
-    }
-    const int reused = ::open("/dev/null", O_RDONLY);
-    if (reused != input) return 1;
-    return in_forked_copy([&] { return ::fcntl(reused, F_GETFD) == -1 ? 2 : 0; }).status;
-  });
-  CHECK(result.status == 0);
-}
-
 }  // namespace kclxx::io

@@ -354,7 +354,7 @@ TEST_CASE("an exception of a timer while no action is open ends the session", "[
   CHECK(daemon.throws() == lines{"log error: oops", "request stop", "leave with 10"});
 }
 
-TEST_CASE("a process that cannot continue fails what waits, and leaves", "[session][P59]") {
+TEST_CASE("a session that cannot continue fails what waits, and leaves", "[session][P59]") {
   session_dialogue daemon(test::manual());
   const std::string gone = make_error_code(errc::daemon_gone).message();
   daemon.start_batch("100");
@@ -362,16 +362,16 @@ TEST_CASE("a process that cannot continue fails what waits, and leaves", "[sessi
   SECTION("when the running callback has returned") {
     daemon.checkpoint(2, at("100"));
     CHECK(daemon.failure() ==
-          lines{"log error: no memory",
+          lines{"log error: no input",
                 "log warning: the daemon did not answer the checkpoint at 100/0",
                 "notify 2: " + gone, "notify 1: " + gone, "request stop",
                 "arm grace timer 10000 ms"});
-    CHECK(daemon.returns() == lines{"leave with 16"});
+    CHECK(daemon.returns() == lines{"leave with 12"});
   }
   SECTION("at once while none runs") {
     daemon.returns();
     CHECK(daemon.failure() ==
-          lines{"log error: no memory", "notify 1: " + gone, "request stop", "leave with 16"});
+          lines{"log error: no input", "notify 1: " + gone, "request stop", "leave with 12"});
   }
 }
 

@@ -13,10 +13,10 @@ TEST_CASE("the first failure decides, and a later one starts nothing again", "[s
   session_dialogue daemon;
   daemon.start_batch("100");
   CHECK(daemon.failure() ==
-        lines{"log error: no memory", "request stop", "arm grace timer 10000 ms"});
+        lines{"log error: no input", "request stop", "arm grace timer 10000 ms"});
   CHECK(daemon.bad_line() == lines{});
   CHECK(daemon.broken_output() == lines{});
-  CHECK(daemon.returns() == lines{"leave with 16"});
+  CHECK(daemon.returns() == lines{"leave with 12"});
   // After the end nothing more happens.
   CHECK(daemon.returns() == lines{});
   CHECK(daemon.throws() == lines{});
@@ -54,13 +54,13 @@ TEST_CASE("what is asked of a session that leaves fails at once", "[session]") {
   session_dialogue daemon(manual());
   daemon.start_batch("100");
   CHECK(daemon.failure() ==
-        lines{"log error: no memory", "request stop", "arm grace timer 10000 ms"});
+        lines{"log error: no input", "request stop", "arm grace timer 10000 ms"});
   const std::string gone = make_error_code(kclxx::errc::daemon_gone).message();
   CHECK(daemon.checkpoint(1) == lines{"notify 1: " + gone});
   CHECK(daemon.async_checkpoint(2, std::nullopt) == lines{"notify 2: " + gone});
   CHECK(daemon.async_checkpoint() == lines{});
   CHECK(daemon.no_records() == lines{});  // and a line is not acted upon
-  CHECK(daemon.returns() == lines{"leave with 16"});
+  CHECK(daemon.returns() == lines{"leave with 12"});
   CHECK(daemon.checkpoint(3, std::nullopt, false) == lines{"notify 3: " + gone});
 }
 

@@ -20,7 +20,6 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -35,35 +34,12 @@
 
 #include "io/event_loop.hpp"
 #include "io/outlive_signals.hpp"
-#include "support/allocations.hpp"
 #include "support/catch.hpp"
 #include "support/descriptors.hpp"
 #include "support/eventually.hpp"
 #include "support/forked.hpp"
 #include "support/sent_packet.hpp"
 #include "support/temporary_folder.hpp"
-
-#ifndef KCLXX_IS_SANITIZED
-namespace failing_allocation {
-
-// Of this thread the one with this number from now on.
-std::atomic<std::thread::id> thread;
-std::atomic<int> left = 0;
-
-bool is_next(std::size_t = 0) {
-  return left > 0 && thread.load() == std::this_thread::get_id() && --left == 0;
-}
-
-}  // namespace failing_allocation
-
-/// Asio's.
-extern "C" void* aligned_alloc(std::size_t alignment, std::size_t size) {
-  void* memory = nullptr;
-  if (failing_allocation::is_next() || ::posix_memalign(&memory, alignment, size) != 0)
-    return nullptr;
-  return memory;
-}
-#endif
 
 namespace kclxx::sharing {
 
@@ -340,48 +316,6 @@ TEST_CASE("a resident whose daemon has ended before leaves no socket", "[sharing
   });
 }
 
-TEST_CASE("a copy of the process has no descriptor of the resident's, nor of a shard's",
-          "[sharing]") {
-  check_in_copy([](resident_environment& environment, launcher& starter) {
-    auto numbers = environment.descriptors();
-    bool is_closed = false;
-    const auto make = [&](const handed_shard& shard, io::event_loop&,
-                          const std::function<void()>&) {
-      for (const auto* fd : {&shard.input, &shard.output, &shard.error}) {
-        numbers.push_back(fd->get());
-      }
-      return std::make_unique<session_of>(played_session{.serve = [&] {
-        is_closed =
-            holds_in_copy([&] { return std::none_of(numbers.begin(), numbers.end(), is_open); });
-        return exit_status::ok;
-      }});
-    };
-    bool has_ended = false;
-    serve(environment, make, [&] {
-      has_ended = starter.hand_over(environment.daemon) && starter.has_ended_with(exit_status::ok);
-    });
-    return first_false({is_closed, has_ended});
-  });
-}
-
-TEST_CASE("the numbers of a shard's descriptors are free in a copy once it has ended",
-          "[sharing]") {
-  check_in_copy([](resident_environment& environment, launcher& starter) {
-    bool are_kept = false;
-    serve(environment, each({}), [&] {
-      for (int i = 0; i < 2; ++i) {  // of the second, the first is closed as a whole
-        launcher one = i == 0 ? std::move(starter) : environment.connect();
-        one.hand_over(environment.daemon);
-        one.has_ended_with(exit_status::ok);
-        one.reply();
-      }
-      const std::vector<int> later{::dup(0), ::dup(0), ::dup(0), ::dup(0), ::dup(0)};
-      are_kept = holds_in_copy([&] { return std::all_of(later.begin(), later.end(), is_open); });
-    });
-    return first_false({are_kept});
-  });
-}
-
 TEST_CASE("the daemon's end ends the input of each session, and the resident leaves after the last",
           "[sharing]") {
   check_in_copy([](resident_environment& environment, launcher& first) {
@@ -591,30 +525,6 @@ TEST_CASE("once the starter is gone without its shard, prints are lost", "[shari
   });
 }
 
-TEST_CASE("without a descriptor each launcher is refused at once", "[sharing]") {
-  check_in_copy([](resident_environment& environment, launcher& starter) {
-    std::array<launcher, 2> late{environment.unconnected(), environment.unconnected()};
-    bool are_refused = true;
-    serve(environment, each({}), [&] {
-      starter.hand_over(environment.daemon);
-      starter.has_ended_with(exit_status::ok);
-      starter.reply();
-      rlimit before{};
-      ::getrlimit(RLIMIT_NOFILE, &before);
-      std::vector<descriptor> all;  // so that no lower number is free
-      for (int i = 0; i < 32; ++i) all.emplace_back(::dup(STDIN_FILENO));
-      const rlimit none{static_cast<rlim_t>(all.back().get()) + 1, before.rlim_max};
-      ::setrlimit(RLIMIT_NOFILE, &none);
-      for (launcher& one : late) {
-        environment.connect(one);
-        are_refused = are_refused && one.is_refused("it has no more descriptors (ulimit -n)");
-      }
-      ::setrlimit(RLIMIT_NOFILE, &before);
-    });
-    return first_false({are_refused});
-  });
-}
-
 TEST_CASE("a session that returns just before it is stuck is not stuck", "[sharing]") {
   check_in_copy([](resident_environment& environment, launcher& starter) {
     moment told;
@@ -815,31 +725,6 @@ TEST_CASE("a shard that comes after user code has closed 1 and 2 keeps its descr
 }
 
 #ifndef KCLXX_IS_SANITIZED  // UndefinedBehaviorSanitizer opens pipes
-TEST_CASE("where descriptors do not come back a launcher is let go, and the shards stay",
-          "[sharing]") {
-  check_in_copy([](resident_environment& environment, launcher& first) {
-    launcher late = environment.unconnected();
-    moment let_go;
-    const played_session until_then{.serve = waits_for(let_go)};
-    bool is_let_go = false;
-    bool finds_nobody = false;
-    bool has_ended = false;
-    serve(environment, each(until_then), [&] {
-      const bool is_accepted = first.hand_over(environment.daemon);
-      rlimit before{};
-      ::getrlimit(RLIMIT_NOFILE, &before);
-      const rlimit none{3, before.rlim_max};  // nor is there room for the spare one
-      ::setrlimit(RLIMIT_NOFILE, &none);
-      environment.connect(late);
-      is_let_go = !late.reply();
-      ::setrlimit(RLIMIT_NOFILE, &before);
-      finds_nobody = !environment.can_connect();
-      let_go.come();
-      has_ended = is_accepted && first.has_ended_with(exit_status::ok);
-    });
-    return first_false({is_let_go, finds_nobody, has_ended});
-  });
-}
 #endif
 
 TEST_CASE("a program that does not share refuses all launchers that wait, and leaves no socket",
@@ -868,56 +753,6 @@ TEST_CASE("a program that does not share refuses all launchers that wait, and le
 }
 
 #ifndef KCLXX_IS_SANITIZED  // a sanitizer allocates, too
-TEST_CASE("an allocation that fails in the resident costs one shard at most, and not the others",
-          "[sharing]") {
-  const int number = GENERATE(range(1, 81));  // more than there are
-  CAPTURE(number);
-  check_in_copy([&](resident_environment& environment, launcher& first) {
-    launcher third = environment.unconnected();
-    moment all_tried;
-    const auto until_then = waits_for(all_tried);
-    std::atomic<int> with_input = 0;
-    const auto make = [&](const handed_shard&, io::event_loop& loop, const std::function<void()>&) {
-      // So that Asio has no memory from before for what comes next.
-      for (int i = 0; i < 4; ++i) boost::asio::post(loop.context, [] {});
-      const auto end = [&, is_first = std::make_shared<std::atomic<bool>>(true)] {
-        if (is_first->exchange(false)) --with_input;
-      };
-      auto session = std::make_unique<session_of>(
-          played_session{.serve = until_then, .end_input = end, .leave_loop = end});
-      ++with_input;
-      return session;
-    };
-    bool is_accepted = false;
-    bool have_answers = false;
-    bool is_third_accepted = false;
-    bool have_gone = false;
-    bool has_ended = false;
-    failing_allocation::thread = std::this_thread::get_id();  // the loop's
-    test::does_allocation_fail = failing_allocation::is_next;
-    const exit_status status = serve(environment, make, [&] {
-      is_accepted = first.hand_over(environment.daemon);
-      failing_allocation::left = number;
-      {
-        std::vector<launcher> others;  // more than Asio has memory for from before
-        for (int i = 0; i < 4; ++i) others.push_back(environment.connect());
-        for (launcher& one : others) one.try_to_offer(environment.daemon);
-        others.front().reply();  // of any kind, or the end of the connection
-        others.back().reply();
-        have_answers = true;
-      }
-      failing_allocation::left = 0;
-      environment.connect(third);
-      is_third_accepted = third.hand_over(environment.daemon);
-      // The first's input may have ended, too.
-      have_gone = test::eventually([&] { return with_input <= 2; });
-      all_tried.come();
-      has_ended = first.has_ended_with(exit_status::ok) && third.has_ended_with(exit_status::ok);
-    });
-    return first_false({is_accepted, have_answers, is_third_accepted, have_gone, has_ended,
-                        status == exit_status::ok});
-  });
-}
 #endif
 
 }  // namespace kclxx::sharing
