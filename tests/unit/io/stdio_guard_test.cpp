@@ -9,7 +9,6 @@
 #include <system_error>
 #include <unistd.h>
 
-#include "io/private_descriptors.hpp"
 #include "support/catch.hpp"
 #include "support/descriptors.hpp"
 #include "support/forked.hpp"
