@@ -33,7 +33,7 @@ class KCLXX_EXPORT sequence_position {
 
   /// Takes a decimal number or one of TRIM_HORIZON, LATEST, AT_TIMESTAMP and SHARD_END. The text is
   /// copied.
-  /// Errors: std::bad_alloc; std::invalid_argument when the text is neither, is empty, or is longer
+  /// Errors: std::invalid_argument when the text is neither, is empty, or is longer
   /// than `capacity`.
   explicit sequence_position(std::string_view sequence_number,
                              std::uint64_t sub_sequence_number = 0);
@@ -46,40 +46,14 @@ class KCLXX_EXPORT sequence_position {
   /// when the text is anything else.
   [[nodiscard]] static std::optional<sequence_position> from_string(std::string_view text);
 
-  // Copies of a long number share its text and its reference count.
-  sequence_position(const sequence_position& other) noexcept
-      : number_(other.number_),
-        sub_sequence_number_(other.sub_sequence_number_),
-        top_digit_(other.top_digit_),
-        size_(other.size_),
-        kind_(other.kind_) {
-    if (kind_ == kind::long_number) share();
-  }
-  sequence_position& operator=(const sequence_position& other) noexcept {
-    // The new text is shared before the old one is released: both may be the same.
-    if (other.kind_ == kind::long_number) other.share();
-    if (kind_ == kind::long_number) release();
-    number_ = other.number_;
-    sub_sequence_number_ = other.sub_sequence_number_;
-    top_digit_ = other.top_digit_;
-    size_ = other.size_;
-    kind_ = other.kind_;
-    return *this;
-  }
-  ~sequence_position() {
-    if (kind_ == kind::long_number) release();
-  }
-
   /// The sequence number exactly as it was given, leading zeros included; or the sentinel's name.
-  [[nodiscard]] std::string sequence_number() const;
+  [[nodiscard]] std::string sequence_number() const { return std::string(text()); }
   /// Appends the sequence number to `out`, without making a temporary string.
-  void append_sequence_number(std::string& out) const;
+  void append_sequence_number(std::string& out) const { out.append(text()); }
   [[nodiscard]] std::uint64_t sub_sequence_number() const noexcept { return sub_sequence_number_; }
 
   /// False for the sentinels, which name a place without a record.
-  [[nodiscard]] bool is_number() const noexcept {
-    return kind_ == kind::number || kind_ == kind::long_number;
-  }
+  [[nodiscard]] bool is_number() const noexcept { return kind_ == kind::number; }
 
   friend KCLXX_EXPORT std::strong_ordering operator<=>(const sequence_position& a,
                                                        const sequence_position& b) noexcept;
@@ -91,36 +65,21 @@ class KCLXX_EXPORT sequence_position {
 
  private:
   // In the order in which they sort.
-  enum class kind : std::uint8_t {
-    at_timestamp,
-    trim_horizon,
-    latest,
-    number,       // up to 77 digits
-    long_number,  // more: greater than every shorter one
-    shard_end,
-  };
-  struct long_text;
+  enum class kind : std::uint8_t { at_timestamp, trim_horizon, latest, number, shard_end };
 
   sequence_position() noexcept = default;
 
-  void set_number(std::string_view digits);
-  void share() const noexcept;
-  void release() noexcept;
-  [[nodiscard]] std::string_view significant_digits() const noexcept;
+  [[nodiscard]] std::string_view text() const noexcept { return {text_.data(), size_}; }
+  [[nodiscard]] std::string_view significant_digits() const noexcept {
+    return text().substr(leading_zeros_);
+  }
 
-  // 76 digits, 19 in each word, the highest first: compared word by word, and printed without
-  // long division. Or the text of a long number, which its copies share.
-  union {
-    std::array<std::uint64_t, 4> words;
-    long_text* text;
-  } number_{};
   std::uint64_t sub_sequence_number_ = 0;
-  std::uint8_t top_digit_ = 0;  // the 77th
-  std::uint8_t size_ = 0;       // of the text, with its leading zeros
   kind kind_ = kind::number;
+  std::uint8_t size_ = 0;           // of the text
+  std::uint8_t leading_zeros_ = 0;  // of a number
+  std::array<char, capacity> text_{};
 };
-
-static_assert(sizeof(sequence_position) <= 48);
 
 /// `sequence/sub-sequence`; `sequence_position::from_string` reads it.
 KCLXX_EXPORT std::string to_string(const sequence_position& position);

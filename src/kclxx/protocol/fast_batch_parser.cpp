@@ -2,10 +2,11 @@
 #include "protocol/fast_batch_parser.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <cstring>
 #include <utility>
 
-#include "base/eight_characters.hpp"
 #include "protocol/base64.hpp"
 #include "protocol/decimal.hpp"
 #include "protocol/utf8.hpp"
@@ -14,11 +15,38 @@ namespace kclxx::protocol {
 
 namespace {
 
-using detail::each;
-using detail::first_marked;
-using detail::high_bits;
-using detail::load;
-using detail::word;
+/// Eight characters, the first in the lowest byte.
+using word = std::uint64_t;
+
+constexpr word each(unsigned char byte) { return 0x0101010101010101U * byte; }
+constexpr word high_bits = each(0x80);
+
+word load(const char* source) noexcept {
+  word value = 0;
+  std::memcpy(&value, source, sizeof value);
+  if constexpr (std::endian::native == std::endian::big) value = __builtin_bswap64(value);
+  return value;
+}
+
+/// The index of the first character that has a bit in `marks`.
+constexpr std::size_t first_marked(word marks) noexcept {
+  return static_cast<std::size_t>(std::countr_zero(marks)) / sizeof(word);
+}
+
+/// Marks the first character that is no digit; those after it may be marked wrongly.
+constexpr word non_digits(word text) noexcept {
+  const word values = text ^ each('0');
+  return (values | (values + each(6))) & each(0xf0);
+}
+
+/// Of digits less '0': pairs, then fours, then all are joined, each with one multiplication.
+constexpr std::uint64_t value_of_digits(word digits) noexcept {
+  const word joined = digits * 10 + (digits >> 8U);
+  constexpr word pairs = 0x000000ff000000ffU;
+  return ((joined & pairs) * (100 + (std::uint64_t{1'000'000} << 32U)) +
+          ((joined >> 16U) & pairs) * (1 + (std::uint64_t{10'000} << 32U))) >>
+         32U;
+}
 
 struct plain_text {
   const char* end;
@@ -46,7 +74,7 @@ plain_text take_plain_text(const char* begin) {
 
 const char* end_of_digits(const char* text) {
   for (;; text += sizeof(word)) {
-    const word others = detail::non_digits(load(text));
+    const word others = non_digits(load(text));
     if (others != 0) return text + first_marked(others);
   }
 }
@@ -139,8 +167,8 @@ inline bool reader::natural(std::int64_t& result) {
   const char* limit = begin + most_digits;
   std::int64_t value = 0;
   // A time has thirteen.
-  if (const word text = load(at_); detail::non_digits(text) == 0) {
-    value = static_cast<std::int64_t>(detail::value_of_digits(text - each('0')));
+  if (const word text = load(at_); non_digits(text) == 0) {
+    value = static_cast<std::int64_t>(value_of_digits(text - each('0')));
     at_ += sizeof(word);
   }
   for (; at_ < limit && *at_ >= '0' && *at_ <= '9'; ++at_) value = 10 * value + (*at_ - '0');
