@@ -19,7 +19,8 @@
 
 namespace kclxx {
 
-/// What a processor can know about its shard, its clock and its timers.
+/// What a processor can know about its shard, its clock and its timers. A session makes it; in a
+/// test the test kit does.
 ///
 /// Errors: besides those named below, std::bad_alloc; in the test kit also process_ended, which a
 /// `catch (...)` must rethrow, and std::logic_error for a use that the kit does not support.
@@ -41,9 +42,6 @@ class KCLXX_EXPORT shard_context {
     std::optional<std::string> worker_id{};
   };
 
-  /// For a test, without a session: the machine's clock, no timers, and checkpoints that fail at
-  /// once with errc::daemon_gone (async_checkpoint then calls its handler before it returns).
-  explicit shard_context(fields values);
   shard_context(const shard_context&) = delete;
   shard_context& operator=(const shard_context&) = delete;
   ~shard_context() = default;
@@ -82,7 +80,7 @@ class KCLXX_EXPORT shard_context {
   /// elapse during a callback cause one call after it. Timers end before lease_lost is called, and
   /// with the session; one that is started after that never runs. An exception is treated like one
   /// from a callback. A delay below zero counts as zero.
-  /// Errors: std::logic_error without a session, or for a period below 1 ms.
+  /// Errors: std::logic_error for a period below 1 ms.
   /// Lifetime: the function is destroyed after its last call, or when the timer is cancelled.
   timer_id after(std::chrono::milliseconds delay, std::function<void()> function) const;
   timer_id every(std::chrono::milliseconds period, std::function<void()> function) const;
@@ -93,7 +91,7 @@ class KCLXX_EXPORT shard_context {
   /// Ends the session as an exception from a callback does: for a thread of the processor's own,
   /// whose exceptions nobody else catches. A stop is requested at once, also while a callback
   /// waits. The first failure counts. An exception for a lost lease is treated as one from a
-  /// callback (see record_processor). Without a session, `kclxx: ` and the message go to stderr.
+  /// callback (see record_processor).
   /// Errors: std::invalid_argument for a null pointer.
   void fail(std::exception_ptr thrown) const;
 
@@ -105,9 +103,9 @@ class KCLXX_EXPORT shard_context {
   void request_worker_stop() const { service_->request_worker_stop(); }
 
   /// Writes `text`, with the shard's id and `position`, to run_options::log, or by a log_writer if
-  /// that is empty. Control characters are escaped. A thread of the session writes the line. A
-  /// text below log_options::level is dropped, and so are lines that nobody reads in time: a later
-  /// line states how many. Without a session `kclxx: ` and the unescaped text go to stderr at once.
+  /// that is empty. What a terminal could obey is escaped. A thread of the session writes the line.
+  /// A text below log_options::level is dropped, and so are lines that nobody reads in time: a
+  /// later line states how many.
   void log(log_level level, const std::string& text,
            const std::optional<sequence_position>& position = std::nullopt) const {
     service_->log(level, text, position);

@@ -27,6 +27,7 @@
 #include "support/descriptors.hpp"
 #include "support/eventually.hpp"
 #include "support/locks.hpp"
+#include "support/lone_shard.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/text.hpp"
 #include "unit/processing/failing_disk.hpp"
@@ -46,8 +47,6 @@ std::vector<json> lines_of(const std::filesystem::path& file) {
   return all;
 }
 
-shard_context shard_named(std::string id) { return shard_context({.shard_id = std::move(id)}); }
-
 const record one_record(record::fields{.data = "payload", .sequence_number = "7"});
 
 void park(parking_lot& lot, const shard_context& shard, const std::string& error = "no") {
@@ -64,7 +63,7 @@ struct lot_of_one_shard {
 
   const temporary_folder directory;
   parking_file lot{directory.path()};
-  const shard_context shard = shard_named("s");
+  const lone_shard shard{"s"};
 };
 
 /// No file can be larger, as on a full disk.
@@ -144,8 +143,8 @@ TEST_CASE("a parked file is readable by its owner only", "[processing][parking]"
 TEST_CASE("each shard has a file, whose name has nothing but letters, digits and -_.",
           "[processing][parking]") {
   const parking_file lot("/lot");
-  CHECK(lot.file_of(shard_named("shardId-1")) == "/lot/shardId-1.parked.jsonl");
-  CHECK(lot.file_of(shard_named("../../etc/x y")) == "/lot/.._.._etc_x_y.parked.jsonl");
+  CHECK(lot.file_of(lone_shard("shardId-1")) == "/lot/shardId-1.parked.jsonl");
+  CHECK(lot.file_of(lone_shard("../../etc/x y")) == "/lot/.._.._etc_x_y.parked.jsonl");
 }
 
 TEST_CASE("a line that a crash cut off is ended before the next one", "[processing][parking]") {
@@ -167,7 +166,7 @@ TEST_CASE("a line that a crash cut off is ended before the next one", "[processi
 
 TEST_CASE("threads and lots that park into one file write whole lines", "[processing][parking]") {
   const temporary_folder directory;
-  const auto shard = shard_named("s");
+  const lone_shard shard{"s"};
   parking_file first(directory.path());
   parking_file second(directory.path());
   {
@@ -209,7 +208,7 @@ TEST_CASE("a relative parking directory stays where it was when the lot was made
   std::filesystem::current_path(directory.path());
   parking_file lot(".");
   std::filesystem::current_path(elsewhere.path());
-  park(lot, shard_named("s"));
+  park(lot, lone_shard("s"));
   std::filesystem::current_path(before);
   CHECK(lines_of(directory.path() / "s.parked.jsonl").size() == 1);
 }
@@ -229,7 +228,7 @@ TEST_CASE("a parking directory that is removed is an error of the record, until 
   const auto folder = directory.path() / "lot";
   std::filesystem::create_directory(folder);
   parking_file lot(folder);
-  const auto shard = shard_named("s");
+  const lone_shard shard{"s"};
   lot.prepare(shard);
   std::filesystem::remove(folder);
   CHECK_THROWS_WITH(park(lot, shard),
@@ -243,7 +242,7 @@ TEST_CASE("on a full disk a record is not complete; once there is space, it is p
           "[processing][parking]") {
   const temporary_folder directory;
   const auto lot = std::make_shared<parking_file>(directory.path());
-  const auto file = lot->file_of(shard_named("s"));
+  const auto file = lot->file_of(lone_shard("s"));
   int attempts = 0;
   std::optional<testing::daemon> with;
   std::optional<file_size_limit> full(10);
@@ -338,7 +337,7 @@ TEST_CASE("a place that cannot be parked in is refused before the first record",
     return "records cannot be parked in " + lot.lot.file_of(shard).string() + ": ";
   };
   SECTION("a name that is too long") {
-    const auto shard = shard_named(std::string(300, 's'));
+    const auto shard = lone_shard(std::string(300, 's'));
     CHECK_THROWS_WITH(lot.lot.prepare(shard), refusal(shard) + "File name too long");
   }
   SECTION("a symbolic link, which may lead to a file of somebody else's") {

@@ -332,7 +332,11 @@ TEST_CASE("the seed varies the waits of all forms, and repeats them", "[testing]
 }
 
 TEST_CASE("a failure without an exception is refused", "[testing][seam]") {
-  CHECK_THROWS_AS(shard_context({}).fail(nullptr), std::invalid_argument);
+  testing::daemon daemon([](const shard_context& shard) {
+    CHECK_THROWS_AS(shard.fail(nullptr), std::invalid_argument);
+    return std::make_unique<recording_processor>();
+  });
+  daemon.initialize();
 }
 
 TEST_CASE("a processor's line in the log has the shard's id, and is one line", "[testing][seam]") {
