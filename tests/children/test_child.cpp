@@ -20,7 +20,6 @@
 #include <stop_token>
 #include <string>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -136,17 +135,6 @@ class obedient : public kclxx::record_processor {
       }
     } else if (what == "fork") {
       if (::fork() == 0) say("in the copy");
-    } else if (what == "fork and stay") {
-      // Its stdout and stderr would hold up the daemon, as those of any program.
-      if (::fork() == 0) {
-        note("copy");
-        ::close(1);
-        ::close(2);
-        ::sleep(60);  // longer than any test waits
-        ::_exit(0);
-      }
-    } else if (what == "limit the memory") {
-      limit_memory();
     } else if (what == "meet") {
       meet();
     } else if (what == "abort") {
@@ -289,16 +277,6 @@ class obedient : public kclxx::record_processor {
     static kclxx::test::awaited_count arrived;
     const std::uint64_t place = ++arrived;
     if (!arrived.await(place + place % 2)) throw std::runtime_error("nobody came");
-  }
-
-  // What is in use, and 16 MB.
-  static void limit_memory() {
-    std::ifstream status("/proc/self/statm");
-    rlim_t pages = 0;
-    status >> pages;
-    const rlim_t limit = pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + (rlim_t{16} << 20);
-    const rlimit memory{limit, limit};
-    if (::setrlimit(RLIMIT_AS, &memory) != 0) say("setrlimit failed");
   }
 
   struct static_object {

@@ -10,28 +10,40 @@
 using namespace kclxx::test;
 using namespace std::chrono_literals;
 
-TEST_CASE("a plain file as stdin is worked off and ends in order", "[process][P58]") {
-  const auto file = std::filesystem::temp_directory_path() /
-                    ("kclxx-dialogue-" + std::to_string(::getpid()) + ".jsonl");
-  std::ofstream(file) << R"({"action":"initialize","shardId":"s"})"
-                      << "\n"
-                      << records_line({"checkpoint"}, 7) << "\n"
-                      << R"({"action":"checkpoint","sequenceNumber":"7"})"
-                      << "\n"
-                      << records_line({"x", "y"}, 8) << "\n"
-                      << R"({"action":"checkpoint","sequenceNumber":"9"})"
-                      << "\n"
-                      << R"({"action":"leaseLost"})";  // no newline at the end
-  scripted_daemon daemon({child, "at_once"}, {file.string(), {}});
-  daemon.expect_status("initialize");
-  daemon.expect_checkpoint("7");
-  daemon.expect_status("processRecords");
-  daemon.expect_checkpoint("9");
-  daemon.expect_status("processRecords");
-  daemon.expect_status("leaseLost");
-  CHECK(daemon.wait_exit() == 0);
-  CHECK(contains(daemon.stderr_so_far(), "persisted"));
-  std::filesystem::remove(file);
+TEST_CASE("a dialogue is played from a plain file, and through a pipe", "[process][P58]") {
+  const std::string dialogue = R"({"action":"initialize","shardId":"s"})"
+                               "\n" +
+                               records_line({"checkpoint"}, 7) + "\n" +
+                               R"({"action":"checkpoint","sequenceNumber":"7"})"
+                               "\n" +
+                               records_line({"x", "y"}, 8) + "\n" +
+                               R"({"action":"checkpoint","sequenceNumber":"9"})"
+                               "\n"
+                               R"({"action":"leaseLost"})";  // no newline at the end
+  const auto is_played = [](scripted_daemon& daemon) {
+    daemon.expect_status("initialize");
+    daemon.expect_checkpoint("7");
+    daemon.expect_status("processRecords");
+    daemon.expect_checkpoint("9");
+    daemon.expect_status("processRecords");
+    daemon.expect_status("leaseLost");
+    CHECK(daemon.wait_exit() == 0);
+    CHECK(contains(daemon.stderr_so_far(), "persisted"));
+  };
+  SECTION("from a file") {
+    const auto file = std::filesystem::temp_directory_path() /
+                      ("kclxx-dialogue-" + std::to_string(::getpid()) + ".jsonl");
+    std::ofstream(file) << dialogue;
+    scripted_daemon daemon({child, "at_once"}, {file.string(), {}});
+    is_played(daemon);
+    std::filesystem::remove(file);
+  }
+  SECTION("through a pipe that ends at once") {
+    scripted_daemon daemon({child, "at_once"});
+    daemon.send_raw(dialogue);
+    daemon.close_input();
+    is_played(daemon);
+  }
 }
 
 TEST_CASE("bad input gets one clear line, and the documented status", "[process][P54]") {
@@ -81,29 +93,3 @@ TEST_CASE("an input that cannot be read ends the process with one line", "[proce
   CHECK(contains(said, "cannot read from the daemon: Is a directory"));
   CHECK(count(said, "kclxx error: ") == 1);
 }
-
-#ifndef KCLXX_IS_SANITIZED  // a sanitizer needs more address space than there is
-TEST_CASE("without memory for a line the process leaves, and whatever waits fails",
-          "[process][own-process]") {
-  started_child daemon({"manual"});
-  std::string expected;
-  SECTION("while idle") { daemon.process({"limit the memory"}); }
-  SECTION("while a callback waits in checkpoint()") {
-    daemon.records({"limit the memory", "checkpoint"});
-    daemon.expect_checkpoint("2");
-    expected = "checkpoint failed: the daemon is gone";
-  }
-  SECTION("while another thread waits in checkpoint()") {
-    daemon.process({"limit the memory", "checkpoint between callbacks"});
-    daemon.await_stderr("thread waits");
-    expected = "thread: the daemon is gone";
-  }
-  const std::string piece(1 << 20, ' ');
-  while (daemon.send_raw(piece)) continue;
-  CHECK(daemon.wait_exit() == 16);
-  const std::string said = daemon.stderr_so_far();
-  CHECK(contains(said, expected));
-  CHECK(contains(said, "cannot serve the daemon: "));
-  CHECK(count(said, " error: ") == 1);
-}
-#endif

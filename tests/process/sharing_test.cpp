@@ -317,15 +317,3 @@ TEST_CASE("a program that is replaced on disk has a new resident; the old one co
   must_be_served(*first);
   must_be_served(*second);
 }
-
-TEST_CASE("a copy of the resident that closes 1 and 2 holds no shard open", "[sharing][P5]") {
-  const machine box;
-  const launched first = box.initialized("a");
-  const launched second = box.initialized("b");
-  second->process({"fork and stay"});
-  CHECK(first->end() == 0);
-  first->rest();
-  CHECK(second->end() == 0);
-  second->rest();
-  second->await_end_of_stderr();
-}

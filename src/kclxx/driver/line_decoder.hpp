@@ -29,7 +29,12 @@ class line_decoder {
   };
   /// A line without a message.
   struct blank {};
-  using outcome = std::variant<decoded, bad_line, blank>;
+  /// After the last line. `error` is errno's, or 0.
+  struct end {
+    bool is_in_line;
+    int error;
+  };
+  using outcome = std::variant<decoded, bad_line, blank, end>;
 
   /// Reads ahead in a line of which `line` has arrived; that line, wherever it then is, must be the
   /// next one to decode, with the same memory. False when there is too little to begin with.

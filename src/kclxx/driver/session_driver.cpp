@@ -60,6 +60,12 @@ session_driver::session_driver(processor_factory make_processor, const run_optio
 
 template <class Event>
 void session_driver::feed(Event event) {
+  process(event);
+  take_early_line();
+}
+
+template <class Event>
+void session_driver::process(Event event) {
   outputs_.clear();
   event(outputs_);
   carry_out();
@@ -141,7 +147,9 @@ void session_driver::on_line(line_decoder::outcome line) {
   std::visit(overloaded{
                  [&](line_decoder::decoded& decoded) {
                    warn_of_oddities(decoded);
-                   on_message(std::move(decoded.message), std::move(decoded.batch));
+                   early_ = std::move(decoded);
+                   take_early_line();
+                   is_played_ = is_played_ || early_;
                  },
                  [&](line_decoder::bad_line& bad_line) { on_bad_line(bad_line.text); },
                  [&](line_decoder::blank&) {
@@ -149,8 +157,47 @@ void session_driver::on_line(line_decoder::outcome line) {
                              "the daemon sent a line without a message; such "
                              "lines are skipped. Logged once.");
                  },
+                 [&](line_decoder::end& end) {
+                   const bool may_wait = is_played_ && !end.is_in_line && end.error == 0;
+                   if (!may_wait) return on_end_of_input(end.is_in_line, end.error);
+                   early_ = end;
+                   take_early_line();
+                 },
              },
              line);
+}
+
+/// Hands over the line that waits, if its turn has come.
+void session_driver::take_early_line() {
+  while (early_ && !status_) {
+    auto* const line = std::get_if<line_decoder::decoded>(&*early_);
+    const bool is_answer =
+        line != nullptr && std::holds_alternative<protocol::checkpoint_answer>(line->message.body);
+    if (is_answer) {
+      if (!unanswered() && is_open()) return;
+    } else if (is_open()) {
+      // What is missing to the end of a shard does not come any more.
+      const bool is_last = line == nullptr && awaits_completion();
+      if (!unanswered() && !is_last) return;
+      if (unanswered()) {  // its answer would have come before
+        process([&](auto& out) { session_.on_no_answer(host_.now(), out); });
+        continue;
+      }
+    }
+    line_decoder::outcome its_turn = *std::exchange(early_, std::nullopt);
+    if (is_answer && !unanswered()) {
+      warn_once(
+          oddity::unasked_answer,
+          "the daemon answered a checkpoint that was not asked for; such answers are skipped. "
+          "Logged once.");
+      continue;
+    }
+    process([&](auto& out) {
+      if (line == nullptr) return session_.on_end_of_input(false, out);
+      auto& decoded = std::get<line_decoder::decoded>(its_turn);
+      session_.on_message(std::move(decoded.message), std::move(decoded.batch), host_.now(), out);
+    });
+  }
 }
 
 void session_driver::warn_of_oddities(const line_decoder::decoded& line) {
@@ -175,18 +222,8 @@ void session_driver::warn_once(oddity what, std::string text) {
   log(log_level::warning, std::move(text));
 }
 
-void session_driver::on_message(protocol::message message, record_batch batch) {
-  feed([&](auto& out) {
-    session_.on_message(std::move(message), std::move(batch), host_.now(), out);
-  });
-}
-
 void session_driver::on_bad_line(const std::string& text) {
   feed([&](auto& out) { session_.on_bad_line(text, out); });
-}
-
-void session_driver::on_no_answer() {
-  feed([&](auto& out) { session_.on_no_answer(host_.now(), out); });
 }
 
 void session_driver::on_end_of_input(bool unfinished_line, int error) {

@@ -80,12 +80,14 @@ class session_driver {
   [[nodiscard]] const run_options& options() const noexcept { return options_; }
 
   // From the daemon.
-  /// What line_decoder made of a line.
+  /// What line_decoder made of a line. One that comes too early waits for its turn: an action for
+  /// the status of the one before, an answer for its checkpoint, and after one of these the end
+  /// of the input, too. So a dialogue can be played from a file, or through a pipe. The daemon
+  /// is in lockstep, and sends none.
+  /// Precondition: no line waits.
   void on_line(line_decoder::outcome line);
-  void on_message(protocol::message message, record_batch batch);
+  [[nodiscard]] bool has_early_line() const noexcept { return early_.has_value(); }
   void on_bad_line(const std::string& text);
-  /// No answer will come to what was asked.
-  void on_no_answer();
   /// `unfinished_line`: it broke off in the middle of a line. `error` is errno's, or 0.
   void on_end_of_input(bool unfinished_line, int error = 0);
 
@@ -145,13 +147,16 @@ class session_driver {
  private:
   template <class Event>
   void feed(Event event);
+  template <class Event>
+  void process(Event event);
   void carry_out();
+  void take_early_line();
   void carry_out(session::output& output);
   void write();
   void log(log_level level, std::string text,
            const std::optional<sequence_position>& position = std::nullopt);
   /// Oddities that are logged once in a session, however often they come.
-  enum class oddity { blank_line, invalid_utf8, unknown_time, kept_batch };
+  enum class oddity { blank_line, invalid_utf8, unknown_time, kept_batch, unasked_answer };
   void warn_once(oddity what, std::string text);
   void warn_of_oddities(const line_decoder::decoded& line);
   void notify(session::waiter_id waiter, std::error_code result);
@@ -172,7 +177,9 @@ class session_driver {
   session::waiter_id next_waiter_ = 1;
   std::optional<exit_status> status_;
   std::atomic<bool> have_calls_ended_ = false;  // read on the callbacks' thread
-  std::bitset<4> has_warned_of_;                // by oddity
+  std::bitset<5> has_warned_of_;                // by oddity
+  std::optional<line_decoder::outcome> early_;  // a message, or the end
+  bool is_played_ = false;                      // a line has come too early
 };
 
 }  // namespace kclxx::driver

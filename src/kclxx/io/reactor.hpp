@@ -18,21 +18,17 @@ struct event_loop;
 class reactor {
  public:
   struct handlers {
-    /// Input is there (or its end): read once, which does not block. Called again until pause().
+    /// Reading begins or continues, or input or its end is there. Called again until leave_input().
+    /// Must look whether there is input before it reads: see io::has_input().
     std::function<void()> readable;
-    /// Reading begins or continues: what was read before may be delivered. Must not read.
-    std::function<void()> resumed;
-    /// The writer hung up while reading is paused. Called at most once.
-    std::function<void()> hung_up;
     /// A timer that was armed fired.
     std::function<void(std::size_t index)> timer;
   };
 
-  /// `is_file`: the input is always readable, and cannot be polled. Reading begins with resume().
-  /// `shared`: a loop that outlives it and that others run; nullptr: its own.
+  /// Reading begins with resume(). Precondition of that: the input can be watched; a plain file
+  /// cannot (io::is_file). `shared`: a loop that outlives it and that others run; nullptr: its own.
   /// Errors: boost::system::system_error, a std::exception.
-  reactor(int input, bool is_file, std::size_t timers, handlers calls,
-          event_loop* shared = nullptr);
+  reactor(int input, std::size_t timers, handlers calls, event_loop* shared = nullptr);
   ~reactor();
   reactor(const reactor&) = delete;
   reactor& operator=(const reactor&) = delete;
@@ -45,12 +41,9 @@ class reactor {
   void leave_loop();
   /// Fires once after this time; arming again replaces. Any thread.
   void arm(std::size_t timer, std::chrono::milliseconds delay);
-  /// On the loop's thread only: stop calling `readable`.
-  void pause();
-  /// On the loop's thread only: the same, and without looking at the input at all, which another
-  /// thread reads from now on.
+  /// On the loop's thread only: no look at the input, which another thread may read from now on.
   void leave_input();
-  /// Any thread: undoes both, and calls `resumed`.
+  /// Any thread: undoes leave_input(), and calls `readable`.
   void resume();
 
  private:

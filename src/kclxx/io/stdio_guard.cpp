@@ -25,7 +25,8 @@ void redirect(int source, int target, const char* step) {
 bool is_file(int fd) noexcept {
   struct stat status {};
   if (::fstat(fd, &status) == -1) return false;
-  return S_ISREG(status.st_mode) || (S_ISCHR(status.st_mode) && ::isatty(fd) != 1);
+  const bool is_device = S_ISCHR(status.st_mode) && ::isatty(fd) != 1;
+  return S_ISREG(status.st_mode) || S_ISDIR(status.st_mode) || is_device;
 }
 
 stdio_guard::stdio_guard() {
@@ -42,7 +43,6 @@ stdio_guard::stdio_guard() {
   redirect(STDERR_FILENO, STDOUT_FILENO, "stdout cannot be led to stderr");
   buffer_stdout_by_line();
   input_is_terminal_ = ::isatty(input()) == 1;
-  input_is_file_ = is_file(input());
   enlarge_pipe(input());
 }
 

@@ -21,19 +21,16 @@ class stdio_guard {
 
   [[nodiscard]] int input() const noexcept { return input_.get(); }
   [[nodiscard]] int output() const noexcept { return output_.get(); }
-  /// Whether the input is a plain file (or /dev/null), whose end means nothing about a daemon.
-  [[nodiscard]] bool input_is_file() const noexcept { return input_is_file_; }
   [[nodiscard]] bool input_is_terminal() const noexcept { return input_is_terminal_; }
 
  private:
   descriptor input_;
   descriptor output_;
-  bool input_is_file_ = false;
   bool input_is_terminal_ = false;
 };
 
-/// Whether a descriptor is a plain file or a device such as /dev/null, which cannot be polled and
-/// whose end does not mean that a daemon is gone. False for a terminal.
+/// Whether a descriptor is a plain file or a device such as /dev/null, which an event loop cannot
+/// watch, and which never lets a reader wait. False for a terminal.
 [[nodiscard]] bool is_file(int fd) noexcept;
 
 /// Room for a larger part of a batch; nothing when it is no pipe, or the user has no more room.

@@ -69,7 +69,6 @@ class handed_session final : public sharing::shard_session {
     return {.input = shard.input.get(),
             .output = shard.output.get(),
             .log = shard.error.get(),
-            .input_is_file = io::is_file(shard.input.get()),
             .names = names_in(variables_of(shard)),
             .daemon = daemon_in(variables_of(shard), shard.daemon),
             .shared_loop = &loop};

@@ -29,7 +29,7 @@ using runtime::shard_runtime;
 
 /// The parent, if it may be a daemon: who writes to the input lives, and has started this process.
 io::process_identity parent_daemon(const io::stdio_guard& stdio) {
-  if (stdio.input_is_file() || stdio.input_is_terminal()) return {};
+  if (stdio.input_is_terminal()) return {};
   const io::process_identity parent = io::parent_process();
   pollfd input{stdio.input(), 0, 0};
   return ::poll(&input, 1, 0) == 0 ? parent : io::process_identity{};
@@ -56,7 +56,6 @@ exit_status serve(const transport& connection, processor_factory make_processor,
   return serve({.input = connection.input,
                 .output = connection.output,
                 .log = connection.log,
-                .input_is_file = io::is_file(connection.input),
                 .names = std::move(names)},
                make_processor, options);
 }
@@ -84,7 +83,6 @@ int run(processor_factory make_processor, const run_options& options) {
       serve({.input = stdio->input(),
              .output = stdio->output(),
              .log = STDERR_FILENO,
-             .input_is_file = stdio->input_is_file(),
              .names = runtime::names_in(detail::own_environment),
              .daemon = runtime::daemon_in(detail::own_environment, parent_daemon(*stdio)),
              .leave_process = [](exit_status status) { std::_Exit(static_cast<int>(status)); }},

@@ -9,6 +9,7 @@
 #include "base/stoppable_sleep.hpp"
 #include "base/unlocked.hpp"
 #include "io/daemon_process.hpp"
+#include "io/stdio_guard.hpp"
 #include "runtime/logger.hpp"
 
 namespace kclxx::runtime {
@@ -38,15 +39,9 @@ shard_dialogue::shard_dialogue(configuration settings, stuck_function on_stuck,
       tasks_(options, settings_.log),
       driver_(std::move(make_processor), options, std::random_device{}(), *this),
       output_(settings_.output),
-      reader_(settings_.input_is_file ? reader::loop : reader::callbacks),
-      input_(settings_.input, options.max_line_length, *this),
+      input_(settings_.input, options.max_line_length),
       poll_(settings_.input),
-      reactor_(settings_.input, settings_.input_is_file, all_timers, handlers(),
-               settings_.shared_loop) {
-  if (!settings_.input_is_file) return;
-  file_.emplace(driver_);
-  reactor_.resume();
-}
+      reactor_(settings_.input, all_timers, handlers(), settings_.shared_loop) {}
 
 /// Its threads may outlive this object.
 void shard_dialogue::start_observation() {
@@ -161,7 +156,7 @@ void shard_dialogue::drop(session_lock& lock, std::exception_ptr& thrown) {
 
 void shard_dialogue::wait_for_work(session_lock& lock) {
   const auto due = timers_.next_due();
-  if (reader_ == reader::callbacks) {
+  if (reader_ == reader::callbacks && may_read()) {
     read(lock, due);
   } else if (due) {
     has_work_.wait_until(lock, *due);
@@ -190,23 +185,28 @@ void shard_dialogue::finish_observation(time_point deadline) {
 
 // Who reads.
 
-void shard_dialogue::let_loop_read() {
-  reader_ = reader::loop;
-  reactor_.resume();
+bool shard_dialogue::may_read() const {
+  return !driver_.status() && !driver_.has_early_line() && !output_.keeps_lines() &&
+         !input_.has_ended();
 }
 
-/// On the loop. False when it continues to read.
-bool shard_dialogue::give_back() {
-  const std::lock_guard lock(mutex_);
-  if (file_ || input_.is_ahead() || driver_.status()) return false;
-  if (user_code_ != user_code::none) {
-    if (user_code_time() >= session::callback_patience) return false;
-    watch();
+/// False when there was none.
+bool shard_dialogue::hand_over_lines(session_lock& lock) {
+  for (bool has_any = false;; has_any = true) {
+    if (!may_read()) return has_any;
+    auto line = [&] {
+      const detail::unlocked meanwhile(lock);
+      return input_.next();
+    }();
+    if (!line) return has_any;
+    driver_.on_line(*std::move(line));
   }
-  reader_ = reader::callbacks;
-  has_work_.notify_one();
-  answered_.notify_all();
-  return true;
+}
+
+void shard_dialogue::let_loop_read() {
+  if (io::is_file(settings_.input)) return;
+  reader_ = reader::loop;
+  reactor_.resume();
 }
 
 // One watch serves many short callbacks: it is started again only when it is over.
@@ -232,21 +232,20 @@ milliseconds shard_dialogue::user_code_time() const {
   return std::chrono::floor<milliseconds>(clock::now() - user_code_began_);
 }
 
-/// On the callbacks' thread: waits for input once, and delivers it.
+/// On the callbacks' thread: hands over what was read before, or else waits for input once.
 void shard_dialogue::read(session_lock& lock, const std::optional<time_point>& deadline) {
   reader_ = reader::callbacks_reading;
-  const bool is_ahead = [&] {
-    const detail::unlocked meanwhile(lock);
-    return read_once(deadline);
-  }();
+  if (!hand_over_lines(lock) && may_read()) {
+    {
+      const detail::unlocked meanwhile(lock);
+      await_input(deadline);
+    }
+    hand_over_lines(lock);
+  }
   reader_ = reader::callbacks;
-  // A partial line between two actions does not count: the next read waits for the rest.
-  const bool is_busy =
-      call_ || user_code_ != user_code::none || output_.keeps_lines() || input_.is_held_back();
-  if (has_ended_ || (is_ahead && is_busy)) let_loop_read();
 }
 
-bool shard_dialogue::read_once(const std::optional<time_point>& deadline) {
+void shard_dialogue::await_input(const std::optional<time_point>& deadline) {
   std::optional<milliseconds> limit;
   if (input_.holds_large_memory()) limit = line_input::idle_time;
   if (deadline) {
@@ -255,42 +254,40 @@ bool shard_dialogue::read_once(const std::optional<time_point>& deadline) {
   }
   const auto found = poll_.wait(limit);
   if (found == io::input_poll::result::timed_out) input_.on_idle();
-  if (found == io::input_poll::result::readable) {
-    has_ended_ = input_.on_readable() == line_input::state::ended;
-  }
-  return input_.is_ahead();
+  if (found == io::input_poll::result::readable) input_.read();
 }
 
 io::reactor::handlers shard_dialogue::handlers() {
-  return {[this] { on_readable(); }, [this] { on_resumed(); }, [this] { on_hung_up(); },
-          [this](std::size_t timer) { on_timer(timer); }};
+  return {[this] { on_readable(); }, [this](std::size_t timer) { on_timer(timer); }};
 }
 
-void shard_dialogue::on_resumed() {
-  {
-    const std::lock_guard lock(mutex_);
-    if (reader_ != reader::loop) return reactor_.leave_input();
-    if (file_) file_->resume();
-  }
-  if (!has_ended_) has_ended_ = input_.on_resumed() == line_input::state::ended;
-  if (input_.holds_large_memory()) reactor_.arm(idle_timer, line_input::idle_time);
-  after_reading();
-}
-
+/// It looks for input itself, and reads once.
 void shard_dialogue::on_readable() {
-  const bool held_large = input_.holds_large_memory();
-  has_ended_ = input_.on_readable() == line_input::state::ended;
-  if (!held_large && input_.holds_large_memory()) reactor_.arm(idle_timer, line_input::idle_time);
-  after_reading();
-}
-
-/// Comes last: input_ may be the callbacks' thread's then.
-void shard_dialogue::after_reading() {
-  if (has_ended_ || is_full()) {
-    reactor_.pause();
-  } else if (give_back()) {
-    reactor_.leave_input();
+  session_lock lock(mutex_);
+  if (reader_ != reader::loop) return reactor_.leave_input();
+  hand_over_lines(lock);
+  if (may_read()) {
+    {
+      const detail::unlocked meanwhile(lock);
+      if (io::has_input(settings_.input)) input_.read();
+    }
+    hand_over_lines(lock);
   }
+  is_loop_waiting_ = !may_read();
+  const bool lasts =
+      user_code_ != user_code::none && user_code_time() >= session::callback_patience;
+  if (!is_loop_waiting_ && lasts) {
+    if (input_.holds_large_memory()) reactor_.arm(idle_timer, line_input::idle_time);
+    return;
+  }
+  reactor_.leave_input();
+  if (lasts) return;
+  // Comes last: input_ may be the callbacks' thread's then.
+  if (user_code_ != user_code::none) watch();
+  reader_ = reader::callbacks;
+  is_loop_waiting_ = false;
+  has_work_.notify_one();
+  answered_.notify_all();
 }
 
 void shard_dialogue::on_idle() {
@@ -300,22 +297,6 @@ void shard_dialogue::on_idle() {
   }
   input_.on_idle();
   if (input_.holds_large_memory()) reactor_.arm(idle_timer, line_input::idle_time);
-}
-
-void shard_dialogue::on_line(driver::line_decoder::outcome line) {
-  const std::lock_guard lock(mutex_);
-  file_ ? file_->on_line(std::move(line)) : driver_.on_line(std::move(line));
-}
-
-void shard_dialogue::on_end_of_input(bool unfinished_line, int error) {
-  const std::lock_guard lock(mutex_);
-  if (file_ && !unfinished_line && error == 0) return file_->on_end();
-  driver_.on_end_of_input(unfinished_line, error);
-}
-
-bool shard_dialogue::is_full() const {
-  const std::lock_guard lock(mutex_);
-  return driver_.status() || output_.keeps_lines() || (file_ && file_->is_full());
 }
 
 // The loop's timers.
@@ -341,9 +322,16 @@ void shard_dialogue::on_timer(std::size_t timer) {
 void shard_dialogue::on_output() {
   const std::lock_guard lock(mutex_);
   if (const std::error_code ec = output_.write_kept()) driver_.on_output_broken(ec);
-  if (output_.keeps_lines()) {
-    reactor_.arm(output_timer, output_pause);
-  } else if (reader_ == reader::loop) {
+  if (output_.keeps_lines()) return reactor_.arm(output_timer, output_pause);
+  continue_reading();
+}
+
+/// What was in the way of reading may be gone.
+void shard_dialogue::continue_reading() {
+  if (reader_ == reader::callbacks) {
+    has_work_.notify_one();
+    answered_.notify_all();
+  } else if (std::exchange(is_loop_waiting_, false)) {
     reactor_.resume();
   }
 }
@@ -364,9 +352,12 @@ void shard_dialogue::on_end(std::size_t timer) {
 // driver::host
 
 std::error_code shard_dialogue::write(std::string_view lines) {
-  if (file_) reactor_.resume();  // its next line may be due
   const std::error_code ec = output_.write(lines);
-  if (output_.keeps_lines()) reactor_.arm(output_timer, output_pause);
+  if (output_.keeps_lines()) {
+    reactor_.arm(output_timer, output_pause);
+  } else if (!is_callbacks_thread() || is_loop_waiting_) {
+    continue_reading();
+  }
   return ec;
 }
 
@@ -483,7 +474,8 @@ std::error_code shard_dialogue::checkpoint(const std::optional<sequence_position
 }
 
 void shard_dialogue::await_answer(session_lock& lock, const std::optional<time_point>& deadline) {
-  if (is_callbacks_thread() && user_code_ != user_code::none && reader_ == reader::callbacks) {
+  if (is_callbacks_thread() && user_code_ != user_code::none && reader_ == reader::callbacks &&
+      may_read()) {
     read(lock, deadline);
     watch();  // the user's code continues
   } else if (deadline) {

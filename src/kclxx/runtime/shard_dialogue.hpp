@@ -21,7 +21,6 @@
 #include <kclxx/shard_context.hpp>
 
 #include "base/notification.hpp"
-#include "driver/file_dialogue.hpp"
 #include "driver/session_driver.hpp"
 #include "driver/shard_timers.hpp"
 #include "io/input_poll.hpp"
@@ -52,15 +51,13 @@ inline constexpr std::chrono::milliseconds least_teardown{500};
 /// checkpointers keep it alive; after run() it calls nothing but a late async_checkpoint's handler.
 class shard_dialogue final : public detail::shard_service,
                              public std::enable_shared_from_this<shard_dialogue>,
-                             private driver::host,
-                             private line_sink {
+                             private driver::host {
  public:
   using time_point = clock::time_point;
   struct configuration {
     int input;
     int output;
-    int log;  // for lines, where there is no run_options::log
-    bool input_is_file;
+    int log;                      // for lines, where there is no run_options::log
     shard_context::fields names;  // of stream, application and worker
     std::optional<io::process_identity> daemon{};
     /// What a session does that cannot end, since user code does not return. Empty: see
@@ -139,15 +136,14 @@ class shard_dialogue final : public detail::shard_service,
   };
   /// Who reads the daemon's lines. In lockstep the callbacks' thread has nothing else to do between
   /// two callbacks and while it waits for an answer, so it reads: no batch costs a switch between
-  /// threads. The loop alone reads a plain file.
+  /// threads. It alone reads a plain file, which a loop cannot watch.
   ///
   /// callbacks - idle, or waits in checkpoint() -> callbacks_reading - input was read -> callbacks
-  ///   |                                              +- too much at once, or the end -> loop
-  ///   +- user code lasts 5 ms -> loop - all is read, and user code does not last -> callbacks
+  ///   +- user code lasts 5 ms -> loop - user code does not last -> callbacks
   enum class reader {
     callbacks,          ///< the callbacks' thread, as soon as it has nothing else to do
     callbacks_reading,  ///< the callbacks' thread, right now
-    loop,  ///< the loop: user code lasts, input or output is ahead, or the dialogue has ended
+    loop,               ///< the loop: user code lasts
   };
   /// What the callbacks' thread is in.
   enum class user_code {
@@ -168,27 +164,22 @@ class shard_dialogue final : public detail::shard_service,
   void finish_user_code();
   void finish_observation(time_point deadline);
   void read(session_lock& lock, const std::optional<time_point>& deadline);
-  bool read_once(const std::optional<time_point>& deadline);
+  void await_input(const std::optional<time_point>& deadline);
   void await_answer(session_lock& lock, const std::optional<time_point>& deadline);
 
   // The loop, without the lock.
   io::reactor::handlers handlers();
   void on_readable();
-  void on_resumed();
-  void on_hung_up() { end_input(); }
   void on_timer(std::size_t timer);
   void on_idle();
   void on_watch();
   void on_output();
   void on_end(std::size_t timer);
-  void after_reading();
-  bool give_back();
 
-  // line_sink: whoever reads, without the lock.
-  void on_line(driver::line_decoder::outcome line) override;
-  void on_end_of_input(bool unfinished_line, int error) override;
-  [[nodiscard]] bool is_full() const override;
-  [[nodiscard]] bool is_over() const override { return status().has_value(); }
+  // Whoever reads.
+  [[nodiscard]] bool may_read() const;
+  bool hand_over_lines(session_lock& lock);
+  void continue_reading();
 
   // Under the lock. driver::host:
   std::error_code write(std::string_view lines) override;
@@ -231,7 +222,8 @@ class shard_dialogue final : public detail::shard_service,
   std::thread::id callbacks_thread_;
   user_code user_code_ = user_code::none;
   time_point user_code_began_{};
-  reader reader_;
+  reader reader_ = reader::callbacks;
+  bool is_loop_waiting_ = false;  // it reads again once it may
   bool is_watched_ = false;
   bool has_asked_to_stop_ = false;
   bool is_user_code_finished_ = false;  // but for the processor's destructor
@@ -240,9 +232,7 @@ class shard_dialogue final : public detail::shard_service,
 
   // Of whoever reads.
   line_input input_;
-  bool has_ended_ = false;
 
-  std::optional<driver::file_dialogue> file_;  // made by the constructor; used under the lock
   io::input_poll poll_;
   io::reactor reactor_;
 };

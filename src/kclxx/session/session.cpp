@@ -24,11 +24,8 @@ void session::on_message(protocol::message message, record_batch batch, time_poi
   if (has_ended()) return;
   if (const auto* answer = std::get_if<protocol::checkpoint_answer>(&message.body)) {
     on_answer(*answer, now, out);
-  } else if (is_open()) {
-    on_bad_line("the daemon sent " + detail::printable(message.action, detail::longest_name) +
-                    " before the status of " + current_->name,
-                out);
   } else {
+    detail::require_invariant(!is_open(), "an action is handed over while another one is open");
     open(std::move(message), std::move(batch), now, out);
   }
 }
@@ -139,9 +136,8 @@ void session::on_end_of_input(bool unfinished_line, outputs& out) {
 // Checkpoints.
 
 void session::on_answer(const protocol::checkpoint_answer& answer, time_point now, outputs& out) {
-  if (!checkpoints_.has_unanswered()) {
-    return on_bad_line("the daemon sent an answer to a checkpoint that was not asked for", out);
-  }
+  detail::require_invariant(checkpoints_.has_unanswered(),
+                            "an answer is handed over to a checkpoint that was not asked for");
   const sequence_position& sent = *checkpoints_.unanswered();
   if (answer.position ? *answer.position != sent : sent.is_number()) {
     return on_bad_line(

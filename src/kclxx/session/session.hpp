@@ -48,6 +48,7 @@ class session {
   explicit session(const run_options& options, std::uint32_t seed = 1);
 
   /// A line arrived and was understood. `batch` goes with processRecords.
+  /// Precondition: an answer was asked for, and no action is open when another one comes.
   void on_message(protocol::message message, record_batch batch, time_point now, outputs& out);
   /// A line arrived that cannot be understood; `problem` is what is logged.
   void on_bad_line(const std::string& problem, outputs& out);

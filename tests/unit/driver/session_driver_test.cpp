@@ -16,7 +16,6 @@
 #include <utility>
 #include <vector>
 
-#include "driver/file_dialogue.hpp"
 #include "support/catch.hpp"
 #include "support/run_options.hpp"
 #include "support/text.hpp"
@@ -42,15 +41,12 @@ class driven_child : private driver::host {
   /// From now on, what happens is kept in `events`.
   void observe_events() { is_observed_ = true; }
 
-  /// The lines are those of a file.
-  void play_file() { file.emplace(driver); }
-
   void receive(std::string_view line) {
     auto memory = std::make_shared<driver::batch_memory>();
     memory->line.grow(line.size());
     line.copy(memory->line.data(), line.size());
     auto decoded = decoder_.decode(std::move(memory), line.size());
-    feed([&] { file ? file->on_line(std::move(decoded)) : driver.on_line(std::move(decoded)); });
+    feed([&] { driver.on_line(std::move(decoded)); });
   }
   void receive_and_run(std::string_view line) {
     receive(line);
@@ -79,8 +75,7 @@ class driven_child : private driver::host {
   /// Runs the callback that was handed over.
   driver::session_driver::callback_result run_call() {
     REQUIRE(call_);
-    auto result = driver.run_callback(*std::exchange(call_, std::nullopt), {},
-                                      detail::service_access::of(shard_context({})));
+    auto result = driver.run_callback(*std::exchange(call_, std::nullopt), {}, nullptr);
     feed([&] { driver.on_callback_done(result); });
     return result;
   }
@@ -102,8 +97,9 @@ class driven_child : private driver::host {
   void end_input(int error = 0) {
     feed([&] { driver.on_end_of_input(false, error); });
   }
-  void resume() {
-    feed([&] { file->resume(); });
+  /// The last line was received.
+  void ends(driver::line_decoder::end how = {false, 0}) {
+    feed([&] { driver.on_line(how); });
   }
   /// As a host does, outside the event.
   void run_handlers() {
@@ -128,7 +124,6 @@ class driven_child : private driver::host {
   void pass(milliseconds time) { now_ += time; }
 
   driver::session_driver driver;
-  std::optional<driver::file_dialogue> file;
   lines written;
   lines log_lines;
   shard_events events;
@@ -505,26 +500,35 @@ TEST_CASE("an output that is broken ends the session with what the system report
   CHECK(child.driver.status() == exit_status::daemon_gone);
 }
 
-TEST_CASE("a file's next line waits for the status of the action before", "[driver][P58]") {
+TEST_CASE("a line that comes too early waits for its turn", "[driver][P58]") {
   driven_child child;
-  child.play_file();
   child.initialize();
-  child.records({"100"});
-  CHECK(child.file->is_full());
-  child.records({"200"});
   child.take_written();
+  child.records({"100"});
+  CHECK_FALSE(child.driver.has_early_line());
+  child.records({"200"});
+  CHECK(child.driver.has_early_line());
   child.run_call();
   CHECK(child.take_written() == lines{checkpoint_line("100") + status_line("processRecords")});
-  CHECK(child.file->is_full());  // of the line that was handed over too early
-  child.resume();
+  CHECK_FALSE(child.driver.has_early_line());  // it is called with
   CHECK(child.logged("the daemon did not answer the checkpoint at 100/0"));
-  SECTION("and so does its end") {
-    child.feed([&] { child.file->on_end(); });
+  SECTION("and then so does the end") {
+    child.ends();
     child.run_call();
     CHECK(child.take_written() == lines{status_line("processRecords")});
-    CHECK_FALSE(child.driver.status());
-    child.resume();
     CHECK(child.driver.status() == exit_status::ok);
+  }
+  SECTION("but not the end in a line, or one with an error") {
+    const auto end =
+        GENERATE(driver::line_decoder::end{true, 0}, driver::line_decoder::end{false, EIO});
+    child.ends(end);
+    child.run_call();
+    CHECK(child.driver.status() == exit_status::daemon_gone);
+  }
+  SECTION("but not the end that the host has found") {
+    child.end_input();
+    child.run_call();
+    CHECK(child.driver.status() == exit_status::daemon_gone);
   }
   SECTION("but not a line that is blank, or bad") {
     child.receive(" ");
@@ -535,64 +539,71 @@ TEST_CASE("a file's next line waits for the status of the action before", "[driv
   }
 }
 
-TEST_CASE("a file's answer counts when one was asked for, whatever its position", "[driver][P58]") {
+TEST_CASE("the end of a daemon's input does not wait for the status", "[driver][P57]") {
   driven_child child;
-  child.play_file();
   child.initialize();
-  child.answer("7");
-  CHECK(child.log_lines == lines{"skipped an answer to a checkpoint that was not asked for"});
-  child.log_lines.clear();
-  child.process({"100"});
-  CHECK_FALSE(child.file->is_full());
-  child.answer("7");
+  child.records({"100"});
+  child.ends();
+  child.run_call();
+  CHECK(child.driver.status() == exit_status::daemon_gone);
+}
+
+TEST_CASE("an early answer waits for its checkpoint", "[driver][P58]") {
+  driven_child child;
+  child.initialize();
+  child.records({"100"});
+  child.answer("100");
+  CHECK(child.driver.has_early_line());
+  child.run_call();
+  CHECK_FALSE(child.driver.has_early_line());
   child.receive_and_run(R"({"action":"shardEnded"})");
-  child.answer("7");
+  child.receive(R"({"action":"checkpoint","sequenceNumber":null})");
   CHECK(child.take_written().back() == status_line("shardEnded"));
   CHECK(child.log_lines.empty());
 }
 
-TEST_CASE("a file that continues, or ends, instead of an answer fails what waits for it",
-          "[driver][P58]") {
+TEST_CASE("an answer that was not asked for is skipped, and logged once", "[driver][P58]") {
+  driven_child child;
+  child.initialize();
+  child.answer("7");
+  child.answer("8");
+  CHECK(child.logged("the daemon answered a checkpoint that was not asked for"));
+  CHECK(child.log_lines.size() == 1);
+  child.process({"100"});
+  CHECK(child.take_written().back() == checkpoint_line("100") + status_line("processRecords"));
+}
+
+TEST_CASE("where an answer is awaited and another action comes, or the end, the checkpoint fails",
+          "[driver][P55][P58]") {
   driven_child child(manual());
-  child.play_file();
   child.initialize();
   child.records({"100"});
-  SECTION("a call, and the action follows the status") {
+  SECTION("that of a call, and the action follows the status") {
     child.feed([&] { child.driver.on_checkpoint(1, std::nullopt, true); });
     child.records({"200"});
     child.feed([&] { child.driver.on_checkpoint(2, std::nullopt, true); });
-    child.resume();
     CHECK(child.woken == std::vector<std::pair<session::waiter_id, std::error_code>>{
                              {1, errc::not_answered}, {2, errc::not_answered}});
     child.run_call();
-    child.resume();
     child.run_call();
     CHECK_FALSE(child.driver.status());
   }
-  SECTION("a call, and the last action and the end follow the status") {
-    child.feed([&] { child.driver.on_checkpoint(1, std::nullopt, true); });
+  SECTION("that of the end of the shard") {
     child.records({"200"});
-    child.feed([&] { child.file->on_end(); });
-    child.run_call();
-    child.resume();
-    CHECK_FALSE(child.driver.status());
-    child.run_call();
-    child.resume();
-    CHECK(child.take_written().back() == status_line("processRecords"));
-    CHECK(child.driver.status() == exit_status::ok);
-  }
-  SECTION("the end of the shard") {
     child.feed([&] { child.driver.on_async_checkpoint(std::nullopt, {}, true); });
     child.run_call();
-    child.answer("100");
-    child.receive_and_run(R"({"action":"shardEnded"})");
-    child.feed([&] { child.file->on_end(); });
-    CHECK(child.driver.status() == exit_status::shard_end_failed);
-  }
-  SECTION("the records that the end of the shard waits for") {
+    child.feed([&] { child.driver.on_async_checkpoint(std::nullopt, {}, true); });
     child.run_call();
     child.receive_and_run(R"({"action":"shardEnded"})");
-    child.feed([&] { child.file->on_end(); });
+    child.ends();
+    CHECK(child.driver.status() == exit_status::shard_end_failed);
+  }
+  SECTION("the records that the end of the shard waits for do not come any more") {
+    child.records({"200"});
+    child.run_call();
+    child.run_call();
+    child.receive_and_run(R"({"action":"shardEnded"})");
+    child.ends();
     CHECK(child.driver.status() == exit_status::daemon_gone);
   }
 }

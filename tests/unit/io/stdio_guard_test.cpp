@@ -115,7 +115,7 @@ TEST_CASE("a plain file and /dev/null are files, a pipe is not", "[io][stdio_gua
     return in_forked_copy(
                [] {
                  const stdio_guard guard;
-                 return guard.input_is_terminal() ? 2 : guard.input_is_file() ? 1 : 0;
+                 return guard.input_is_terminal() ? 2 : is_file(guard.input()) ? 1 : 0;
                },
                input)
         .status;
@@ -140,7 +140,7 @@ TEST_CASE("a terminal is a terminal, not a file", "[io][stdio_guard]") {
   const forked_result child = in_forked_copy(
       [] {
         const stdio_guard guard;
-        return first_false({guard.input_is_terminal(), !guard.input_is_file()});
+        return first_false({guard.input_is_terminal(), !is_file(guard.input())});
       },
       input);
   ::close(input);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/line_input.hpp"
 
+#include <string>
 #include <string_view>
 #include <unistd.h>
+#include <variant>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -12,71 +14,62 @@ namespace kclxx::runtime {
 
 namespace {
 
-struct filled_by_each_line final : line_sink {
-  void on_line(driver::line_decoder::outcome) override {
-    ++lines;
-    is_filled = true;
-  }
-  void on_end_of_input(bool unfinished_line, int) override { ends.push_back(unfinished_line); }
-  [[nodiscard]] bool is_full() const override { return is_filled; }
-  [[nodiscard]] bool is_over() const override { return false; }
-  int lines = 0;
-  bool is_filled = false;
-  std::vector<bool> ends;  // whether they were in a line
-};
+using strings = std::vector<std::string>;
+using decoder = driver::line_decoder;
 
 void write(const test::open_pipe& pipe, std::string_view text) {
   REQUIRE(::write(pipe.write_end(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
 }
 
+/// What next() gives until there is no more.
+strings lines_of(line_input& input) {
+  strings lines;
+  while (const auto line = input.next()) {
+    if (const auto* decoded = std::get_if<decoder::decoded>(&*line)) {
+      lines.push_back(decoded->message.action);
+    } else if (const auto* end = std::get_if<decoder::end>(&*line)) {
+      lines.emplace_back(end->is_in_line ? "end in a line" : "end");
+    } else {
+      lines.emplace_back("bad");
+    }
+  }
+  return lines;
+}
+
 }  // namespace
 
-TEST_CASE("lines that a full sink held back are known as such until they are delivered",
-          "[line_input]") {
-  filled_by_each_line sink;
-  const test::open_pipe pipe;
+TEST_CASE("lines are given one by one, and the end after the last one", "[line_input]") {
+  test::open_pipe pipe;
+  line_input input(pipe.read_end(), 1000);
+  CHECK(lines_of(input).empty());
   write(pipe, "{\"action\":\"a\"}\n{\"action\":\"b\"}\n{\"acti");
-  line_input input(pipe.read_end(), 1000, sink);
-  CHECK_FALSE(input.is_held_back());
-  CHECK(input.on_readable() == line_input::state::open);
-  CHECK(sink.lines == 1);
-  sink.is_filled = false;  // by then nobody sees from the sink that a line is left
-  CHECK(input.is_held_back());
-  input.on_resumed();
-  CHECK(sink.lines == 2);
-  sink.is_filled = false;
-  input.on_resumed();  // a part of a line is left, which is not held back
-  CHECK(input.is_ahead());
-  CHECK_FALSE(input.is_held_back());
+  input.read();
+  CHECK(lines_of(input) == strings{"a", "b"});
+  const auto [rest, last] = GENERATE(table<std::string, strings>({
+      {"on\":\"c\"}\n", {"c", "end"}},
+      {"on\":\"c\"}", {"c", "end"}},  // of a file written by hand
+      {"on\":", {"end in a line"}},
+  }));
+  write(pipe, rest);
+  pipe.close_write_end();
+  input.read();
+  strings lines = lines_of(input);
+  if (!input.has_ended()) {
+    input.read();
+    for (const std::string& line : lines_of(input)) lines.push_back(line);
+  }
+  CHECK(lines == last);
+  CHECK(input.has_ended());
+  CHECK_FALSE(input.next());
 }
 
-TEST_CASE("a line over the limit that a full sink held back ends the input", "[line_input]") {
-  filled_by_each_line sink;
+TEST_CASE("a line over the limit is the last one", "[line_input]") {
   const test::open_pipe pipe;
   write(pipe, "{\"action\":\"a\"}\n{\"action\":\"a name over the limit\"}\n");
-  line_input input(pipe.read_end(), 20, sink);
-  CHECK(input.on_readable() == line_input::state::open);
-  sink.is_filled = false;
-  CHECK(input.on_resumed() == line_input::state::ended);
-  CHECK(sink.lines == 2);
-}
-
-TEST_CASE("the end waits for the lines that a full sink held back", "[line_input]") {
-  filled_by_each_line sink;
-  test::open_pipe pipe;
-  write(pipe, "{\"action\":\"a\"}\n{\"action\":\"b\"}\n");
-  pipe.close_write_end();
-  line_input input(pipe.read_end(), 1000, sink);
-  CHECK(input.on_readable() == line_input::state::open);
-  CHECK(input.on_readable() == line_input::state::open);
-  CHECK(sink.lines == 1);
-  sink.is_filled = false;
-  input.on_resumed();
-  sink.is_filled = false;
-  CHECK(sink.ends.empty());
-  CHECK(input.on_readable() == line_input::state::ended);
-  CHECK(sink.lines == 2);
-  CHECK(sink.ends == std::vector<bool>{false});
+  line_input input(pipe.read_end(), 20);
+  input.read();
+  CHECK(lines_of(input) == strings{"a", "bad"});
+  CHECK(input.has_ended());
 }
 
 }  // namespace kclxx::runtime

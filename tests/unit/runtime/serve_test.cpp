@@ -584,12 +584,8 @@ TEST_CASE("a stuck session is reported off the loop, whatever its log does, befo
   const run_options options{.grace_time = 50ms, .log = until_released};
   std::atomic<std::thread::id> reported_by;
   const auto shard = std::make_shared<shard_runtime>(
-      shard_runtime::configuration{.input = ends[1],
-                                   .output = ends[1],
-                                   .log = ends[1],
-                                   .input_is_file = false,
-                                   .names = {},
-                                   .shared_loop = &loop},
+      shard_runtime::configuration{
+          .input = ends[1], .output = ends[1], .log = ends[1], .names = {}, .shared_loop = &loop},
       [&](const shard_context& context) {
         context.log(log_level::warning, "never written");
         until_released();

@@ -450,25 +450,6 @@ TEST_CASE("a bad line or a broken output waits for a running callback, within th
   }
 }
 
-TEST_CASE("an action before the status of another is a protocol error", "[session][P54]") {
-  session_dialogue daemon(prompt());
-  daemon.start_batch("100");
-  SECTION("while a callback runs") {
-    CHECK(daemon.lease_lost() ==
-          lines{"log error: the daemon sent leaseLost before the status of processRecords",
-                "request stop", "arm grace timer 10000 ms"});
-    CHECK(daemon.returns() == lines{"leave with 11"});
-  }
-  SECTION("while the status waits for an answer") {
-    daemon.returns();
-    daemon.answer();
-    daemon.end_shard();
-    CHECK(daemon.no_records() ==
-          lines{"log error: the daemon sent processRecords before the status of shardEnded",
-                "request stop", "leave with 11"});
-  }
-}
-
 TEST_CASE("initialize is called with the shard's id and where reading begins", "[session][P10]") {
   session::session session{run_options()};
   outputs told;
