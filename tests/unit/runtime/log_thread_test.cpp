@@ -196,7 +196,7 @@ TEST_CASE("a line that comes late reaches no file that has its descriptor's numb
   const bool is_text = GENERATE(false, true);
   page_pipe pipe;
   ::fcntl(pipe.write_end(), F_SETFL, O_NONBLOCK);  // so that a line takes several writes
-  const std::string text(20'000, 'x');
+  const std::string text(8'000, 'x');
   user_tasks tasks({}, pipe.write_end());
   is_text ? tasks.lines().write_text(text + '\n')
           : tasks.log({log_level::warning, "shardId-0", text});

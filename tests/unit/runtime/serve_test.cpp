@@ -155,76 +155,19 @@ extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attribute
   return has_threads ? real(thread, attributes, start, argument) : EAGAIN;
 }
 
-TEST_CASE("what gets no thread of its own runs on that of the callbacks", "[serve]") {
-  class asking : public record_processor {
-   public:
-    asking(std::promise<std::thread::id>& handled, std::promise<std::thread::id>& stopped,
-           std::thread::id& thread, const shard_context& shard)
-        : handled_(handled), thread_(thread), on_stop_(shard.stop_token(), [&stopped] {
-            stopped.set_value(std::this_thread::get_id());
-          }) {}
-    void process_records(record_batch batch, const checkpointer& checkpointer) override {
-      thread_ = std::this_thread::get_id();
-      checkpointer.async_checkpoint(batch, [this, checkpointer, batch](std::error_code) {
-        checkpointer.async_checkpoint(batch);  // nobody holds the shard's lock
-        handled_.set_value(std::this_thread::get_id());
-      });
-      has_threads = false;
-    }
-
-   private:
-    std::promise<std::thread::id>& handled_;
-    std::thread::id& thread_;
-    std::stop_callback<std::function<void()>> on_stop_;
-  };
-  std::promise<std::thread::id> handled;
-  std::promise<std::thread::id> stopped;
-  std::thread::id callbacks;
-  served_shard shard(
-      [&](const shard_context& context) {
-        return std::make_unique<asking>(handled, stopped, callbacks, context);
-      },
-      manual());
-  shard.initialize("shard-0");
-  shard.process({"a"}, 1);
-  auto handler = handled.get_future();
-  auto stop = stopped.get_future();
-  REQUIRE(handler.wait_for(20s) == std::future_status::ready);
-  shard.close();
-  REQUIRE(stop.wait_for(20s) == std::future_status::ready);
-  has_threads = true;
-  CHECK(shard.status() == exit_status::ok);
-  CHECK(handler.get() == callbacks);
-  CHECK(stop.get() == callbacks);
-}
-
-TEST_CASE("a stop_callback that gets no thread and does not return holds up no exit", "[serve]") {
-  std::thread([] {}).join();
-  const auto threads_before = count_of("/proc/self/task");
-  std::promise<void> released;
-  {
-    class blocking : public record_processor {
-     public:
-      blocking(const shard_context& shard, std::future<void> until)
-          : until_(std::move(until)), on_stop_(shard.stop_token(), [this] { until_.wait(); }) {}
-      void process_records(record_batch, const checkpointer&) override {}
-
-     private:
-      std::future<void> until_;
-      std::stop_callback<std::function<void()>> on_stop_;
-    };
+TEST_CASE("without a thread for it the process ends", "[serve]") {
+  const auto copy = test::in_forked_copy([] {
     served_shard shard(
-        [&](const shard_context& context) {
-          return std::make_unique<blocking>(context, released.get_future());
+        [](const record_batch& batch, const checkpointer& checkpointer) {
+          has_threads = false;
+          checkpointer.async_checkpoint(batch, [](std::error_code) {});
         },
-        {.grace_time = 100ms});
+        manual());
     shard.initialize("shard-0");
-    has_threads = false;
-    CHECK(shard.end() == exit_status::callback_stuck);
-    has_threads = true;
-  }
-  released.set_value();
-  CHECK(eventually([&] { return count_of("/proc/self/task") <= threads_before; }));
+    shard.process({"a"}, 1);
+    return static_cast<int>(shard.end());
+  });
+  CHECK(copy.status == 128 + SIGABRT);
 }
 
 TEST_CASE("user code that closes descriptors of the library ends the process", "[serve]") {
@@ -397,32 +340,6 @@ TEST_CASE("handlers that throw end the session, and the others are called all th
           return entry.text == "a checkpoint handler failed: as told";
         }) >= 1);
 }
-
-// ThreadSanitizer takes what a forked copy does for races.
-#if !defined(__SANITIZE_THREAD__)
-TEST_CASE("a forked copy that returns from a checkpoint handler leaves", "[serve]") {
-  const bool throws = GENERATE(false, true);
-  CAPTURE(throws);
-  std::promise<int> left;
-  served_shard shard(
-      [&](const record_batch& batch, const checkpointer& checkpointer) {
-        checkpointer.async_checkpoint(batch, [&](std::error_code) {
-          const pid_t copy = ::fork();
-          if (copy == 0 && throws) throw std::runtime_error("no such program");
-          if (copy == 0) return;
-          int status = 0;
-          const bool has_left =
-              eventually([&] { return ::waitpid(copy, &status, WNOHANG) == copy; });
-          if (!has_left) ::kill(copy, SIGKILL);
-          left.set_value(has_left && WIFEXITED(status) ? WEXITSTATUS(status) : -1);
-        });
-      },
-      manual());
-  shard.initialize("shard-0");
-  shard.process({"a"}, 1);
-  CHECK(left.get_future().get() == static_cast<int>(exit_status::daemon_gone));
-}
-#endif
 
 TEST_CASE("what() of an exception may use the shard", "[serve][P53]") {
   struct asking final : std::exception {

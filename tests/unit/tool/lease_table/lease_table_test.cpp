@@ -296,12 +296,13 @@ TEST_CASE("the table aligns its columns, and shows no control characters", "[lea
   observation seen_once(12s);
   seen_once.add(all, 0s);
   const picture one = seen_once.look();
-  CHECK(to_table(one, 0) ==
-        "shard      owner   counter  moves  checkpoint         age   lag  oldest  state\n"
-        "shardId-0  a\\x1b[31m        7  -      TRIM_HORIZON/0       -  1200    64 s  held\n"
-        "shardId-1  -         12345  -      ~44444444444444/2    -     -       -  free: no worker "
-        "has it: if none runs, start one\n"
-        "note: whether counters move is not known from one scan\n");
+  CHECK(
+      to_table(one, 0) ==
+      "shard      owner      counter  moves  checkpoint         age   lag  oldest  state\n"
+      "shardId-0  a\\x1b[31m        7  -      TRIM_HORIZON/0       -  1200    64 s  held\n"
+      "shardId-1  -            12345  -      ~44444444444444/2    -     -       -  free: no worker "
+      "has it: if none runs, start one\n"
+      "note: whether counters move is not known from one scan\n");
   CHECK(to_tsv(one) ==
         "shard\tsequence_number\tsub_sequence_number\towner\tcounter\tlag\toldest_milliseconds\n"
         "shardId-0\tTRIM_HORIZON\t0\ta\\x1b[31m\t7\t1200\t64000\n"
