@@ -143,6 +143,7 @@ TEST_CASE("64 sessions run in one process; one that throws and one that is stuck
 #ifndef KCLXX_IS_SANITIZED  // a sanitizer has an epoll_ctl of its own
 
 namespace {
+std::atomic<int> watches_begun = 0;
 std::atomic<int> watches_ended = 0;
 std::atomic<bool> has_threads = true;
 }  // namespace
@@ -188,6 +189,7 @@ TEST_CASE("user code that closes descriptors of the library ends the process", "
 
 /// In place of the system's, for the event loop.
 extern "C" int epoll_ctl(int loop, int operation, int descriptor, epoll_event* event) noexcept {
+  if (operation == EPOLL_CTL_ADD) ++watches_begun;
   if (operation == EPOLL_CTL_DEL) ++watches_ended;
   return static_cast<int>(::syscall(SYS_epoll_ctl, loop, operation, descriptor, event));
 }
@@ -207,7 +209,9 @@ TEST_CASE("a callback that returns after its session was abandoned leaves the in
         },
         options);
     shard.initialize("shard");
+    const int begun_before = watches_begun;
     shard.records({"stuck"}, 1);
+    CHECK(eventually([&] { return watches_begun > begun_before; }));  // the loop reads
     CHECK(shard.end() == exit_status::callback_stuck);
   }
   // The number of the input may be another file's from here on.
