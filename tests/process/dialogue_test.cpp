@@ -149,12 +149,6 @@ TEST_CASE("the end of the input ends the process in time, with its status",
     daemon.expect_status("leaseLost");
     CHECK(daemon.end() == 0);
   }
-  SECTION("while a queued action holds up the reading: 13") {
-    start(daemon);
-    daemon.records({"sleep"});
-    daemon.records({"another"}, 2);
-    CHECK(daemon.end() == 13);
-  }
 }
 
 TEST_CASE("messages go where the options lead, or to stderr with the shard's name",

@@ -29,7 +29,7 @@ using runtime::shard_runtime;
 
 /// The parent, if it may be a daemon: who writes to the input lives, and has started this process.
 io::process_identity parent_daemon(const io::stdio_guard& stdio) {
-  if (stdio.input_is_terminal()) return {};
+  if (io::is_file(stdio.input()) || stdio.input_is_terminal()) return {};
   const io::process_identity parent = io::parent_process();
   pollfd input{stdio.input(), 0, 0};
   return ::poll(&input, 1, 0) == 0 ? parent : io::process_identity{};
