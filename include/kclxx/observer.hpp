@@ -17,13 +17,12 @@
 
 namespace kclxx {
 
-/// Receives what happens: derive from it, override what matters, and put it into
-/// run_options::observers.
+/// Receives what happens: derive from it, and put it into run_options::observers.
 ///
 /// The dialogue does not wait for observers, and their exceptions do not reach it. Under `run` and
 /// `serve` events are delivered within 0.1 s, on a thread of the session, without a lock held.
-/// While an observer blocks, up to 65,536 events wait. Further events are dropped, and
-/// on_events_dropped receives their number. At the end of the session the waiting events are
+/// While an observer blocks, no metrics are written, and up to 65,536 events wait. Further ones are
+/// dropped and counted: see events_dropped. At the end of the session the waiting events are
 /// delivered, for at most 0.2 s. The test kit calls observers on a thread of its own, in virtual
 /// time.
 ///
@@ -213,6 +212,13 @@ class KCLXX_EXPORT observer {
     bool operator==(const handlers_stuck&) const = default;
   };
 
+  /// Events were dropped before this one, since this observer or another one of the session was too
+  /// slow.
+  struct events_dropped {
+    std::uint64_t count = 0;
+    bool operator==(const events_dropped&) const = default;
+  };
+
   /// The shard that an event belongs to: the names that shard_context has.
   struct shard_names {
     std::string shard_id{};  ///< empty before initialize
@@ -233,39 +239,19 @@ class KCLXX_EXPORT observer {
     std::chrono::system_clock::time_point date;
   };
 
-  /// One event. There is a function for each alternative, in this order.
-  using shard_event =
-      std::variant<lease_gained, lease_ended, batch_delivered, callback_ended, checkpoint_requested,
-                   checkpoint_answered, session_ended, record_attempted, record_retried,
-                   record_parked, record_skipped, circuit_changed, window_changed, handlers_stuck>;
+  /// One event: take what matters with std::visit or std::get_if.
+  using shard_event = std::variant<lease_gained, lease_ended, batch_delivered, callback_ended,
+                                   checkpoint_requested, checkpoint_answered, session_ended,
+                                   record_attempted, record_retried, record_parked, record_skipped,
+                                   circuit_changed, window_changed, handlers_stuck, events_dropped>;
 
   observer() = default;
   observer(const observer&) = delete;
   observer& operator=(const observer&) = delete;
   virtual ~observer();
 
-  /// Receives every event, and calls the function below that is for it.
-  virtual void on_event(const event_source& source, const shard_event& event);
-
-  virtual void on_lease_gained(const event_source& source, const lease_gained& event);
-  virtual void on_lease_ended(const event_source& source, const lease_ended& event);
-  virtual void on_batch_delivered(const event_source& source, const batch_delivered& event);
-  virtual void on_callback_ended(const event_source& source, const callback_ended& event);
-  virtual void on_checkpoint_requested(const event_source& source,
-                                       const checkpoint_requested& event);
-  virtual void on_checkpoint_answered(const event_source& source, const checkpoint_answered& event);
-  virtual void on_session_ended(const event_source& source, const session_ended& event);
-  virtual void on_record_attempted(const event_source& source, const record_attempted& event);
-  virtual void on_record_retried(const event_source& source, const record_retried& event);
-  virtual void on_record_parked(const event_source& source, const record_parked& event);
-  virtual void on_record_skipped(const event_source& source, const record_skipped& event);
-  virtual void on_circuit_changed(const event_source& source, const circuit_changed& event);
-  virtual void on_window_changed(const event_source& source, const window_changed& event);
-  virtual void on_handlers_stuck(const event_source& source, const handlers_stuck& event);
-
-  /// `count` events were dropped since the last call of this function, because this observer or
-  /// another one of the session was too slow.
-  virtual void on_events_dropped(const event_source& source, std::uint64_t count);
+  /// Receives every event.
+  virtual void on_event(const event_source& source, const shard_event& event) = 0;
 };
 
 }  // namespace kclxx

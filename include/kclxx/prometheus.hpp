@@ -6,7 +6,8 @@
 #include <memory>
 #include <prometheus/registry.h>
 
-#include <kclxx/detail/direct_observer.hpp>
+#include <kclxx/detail/export.hpp>
+#include <kclxx/observer.hpp>
 
 namespace kclxx {
 
@@ -15,7 +16,7 @@ namespace kclxx {
 /// port. Put it into run_options::observers. A shard's series end with its lease or its session.
 ///
 /// Thread safety: one observer may watch many sessions.
-class prometheus_observer final : public detail::direct_observer {
+class prometheus_observer final : public observer {
  public:
   /// Errors: std::invalid_argument when one of the names already belongs to a different family in
   /// the registry.
@@ -24,7 +25,6 @@ class prometheus_observer final : public detail::direct_observer {
   ~prometheus_observer() override;
 
  private:
-  /// What there is no memory for is left out.
   void on_event(const observer::event_source& source, const observer::shard_event& event) override;
 
   class state;

@@ -174,10 +174,7 @@ prometheus_observer::~prometheus_observer() = default;
 
 void prometheus_observer::on_event(const observer::event_source& source,
                                    const observer::shard_event& event) {
-  try {
-    state_->record(source, event);
-  } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for a series; the dialogue continues
-  }
+  state_->record(source, event);
 }
 
 }  // namespace kclxx

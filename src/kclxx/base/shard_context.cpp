@@ -8,6 +8,7 @@
 
 namespace kclxx {
 
+observer::~observer() = default;
 detail::thread_pool::~thread_pool() = default;
 detail::shard_service::~shard_service() = default;
 detail::virtual_executor::~virtual_executor() = default;

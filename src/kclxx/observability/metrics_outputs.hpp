@@ -3,44 +3,79 @@
 
 #include <chrono>
 #include <functional>
-#include <memory>
+#include <optional>
+#include <set>
 #include <string>
+#include <utility>
 
+#include <kclxx/log.hpp>
 #include <kclxx/observer.hpp>
 #include <kclxx/run_options.hpp>
 
-#include "io/task_thread.hpp"
+#include "observability/figures.hpp"
+#include "observability/metrics_file.hpp"
 
 namespace kclxx::observability {
 
-/// The built-in outputs of one session: the text file, the summary and the CloudWatch line, which a
-/// thread of its own writes.
+/// The built-in outputs of one session: the text file, the summary and the CloudWatch line.
 ///
-/// Thread safety: all functions from any thread.
+/// Thread safety: none. Blocking: as long as the file system.
 class metrics_outputs {
  public:
+  using clock = std::chrono::steady_clock;
   using log = std::function<void(log_level, const std::string&)>;
+  using text = std::function<void(std::string)>;
 
   [[nodiscard]] static bool is_any_on(const metrics_options& options) noexcept;
 
-  using text = std::function<void(std::string)>;
+  /// `write_text` is for CloudWatch's line.
+  metrics_outputs(const metrics_options& options, log write_log, text write_text);
 
-  /// `write_log`, and `write_text` for CloudWatch's line, are called on the thread.
-  /// Errors: std::system_error when the thread cannot be started.
-  metrics_outputs(const metrics_options& options, log write_log, text write_text = {});
-  /// Does not wait.
-  ~metrics_outputs();
-  metrics_outputs(const metrics_outputs&) = delete;
-  metrics_outputs& operator=(const metrics_outputs&) = delete;
-
-  void record(const observer::event_source& source, const observer::shard_event& event);
-  /// Writes everything a last time. False when a file system did not let it end in time.
-  bool finish(std::chrono::steady_clock::time_point deadline);
+  /// The lease begins: the file is due, the others after their intervals.
+  void start(clock::time_point now);
+  [[nodiscard]] clock::time_point due() const;
+  /// Writes what is due, at last everything. The file is removed if that is wanted.
+  void write(const figures& current, const observer::shard_names& names, clock::time_point now,
+             bool is_last, bool removes_file);
 
  private:
-  class state;
-  std::shared_ptr<state> state_;
-  io::task_thread thread_;
+  /// Something that is due every so often; never, with an interval of zero.
+  class schedule {
+   public:
+    explicit schedule(clock::duration interval) : interval_(interval) {}
+
+    void start(clock::time_point now) { last_ = now; }
+    void start_due(clock::time_point now) { last_ = now - interval_; }
+    [[nodiscard]] bool is_on() const noexcept { return interval_ > clock::duration::zero(); }
+    [[nodiscard]] clock::time_point due() const {
+      return is_on() ? last_ + interval_ : clock::time_point::max();
+    }
+    /// The time since the last call.
+    clock::duration take(clock::time_point now) { return now - std::exchange(last_, now); }
+
+   private:
+    clock::duration interval_;
+    clock::time_point last_{};
+  };
+
+  void write_file(const figures& current, const observer::shard_names& names);
+  std::string own_text(const observer::shard_names& names);
+  void log_own(const std::string& text);
+  void open_file(const observer::shard_names& names);
+
+  const metrics_options options_;
+  const log write_log_;
+  const text write_text_;
+  schedule file_schedule_;
+  schedule summary_;
+  schedule cloudwatch_;
+  bool has_file_;  // until it was removed
+  std::optional<metrics_file> file_;
+  figures summarized_;
+  figures reported_;
+  bool has_file_failed_ = false;
+  bool has_own_thrown_ = false;
+  std::set<std::string> logged_own_;
 };
 
 }  // namespace kclxx::observability

@@ -80,6 +80,7 @@ void metrics_recorder::record(const observer::event_source& source,
                  },
                  [&](const observer::checkpoint_requested&) {},
                  [&](const observer::session_ended&) {},
+                 [&](const observer::events_dropped&) {},
                  [&](const auto& other) { note(source, other); },
              },
              event);

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
+#include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,41 +13,49 @@
 #include <kclxx/run_options.hpp>
 
 #include "base/environment.hpp"
+#include "io/task_thread.hpp"
 #include "observability/metrics_outputs.hpp"
-#include "observability/observer_queue.hpp"
 
 namespace kclxx::observability {
 
-/// Everything that watches one session: the built-in outputs, and the program's observers.
+/// Everything that watches one session: the built-in outputs, and the program's observers. One
+/// thread writes the outputs and calls the observers, so that none holds up the dialogue. For the
+/// observers events wait in a queue; those beyond its capacity are dropped and counted. Waking a
+/// thread for each event would cost more than the event, so events are delivered in groups.
 ///
 /// Thread safety: all functions from any thread.
 class observation {
  public:
+  static constexpr std::size_t capacity = 65'536;
+  static constexpr std::chrono::milliseconds longest_delay{100};
+
   struct log {
-    std::function<void(log_level, const std::string&)> write;
-    std::function<void(std::string)> write_text;  ///< for CloudWatch's line
-    std::function<void(const std::exception_ptr&)> observer_threw;
+    metrics_outputs::log write;
+    metrics_outputs::text write_text;                               ///< for CloudWatch's line
+    std::function<void(const std::exception_ptr&)> observer_threw;  ///< the first one
   };
 
-  /// Null when nothing watches. The logs are called on threads of the observation's own.
-  /// Errors: std::system_error when a thread cannot be started.
+  /// Null when nothing watches. The logs are called on the thread.
   static std::unique_ptr<observation> make(const run_options& options, observer::shard_names names,
                                            log output);
+  /// Does not wait; what has not been delivered is dropped.
+  ~observation();
+  observation(const observation&) = delete;
+  observation& operator=(const observation&) = delete;
 
   void name_shard(const std::string& shard_id);
   /// Blocking: no.
   void observe(observer::shard_event&& event) noexcept;
-  /// Delivers and writes what is left. False when an observer or a file system took too long.
+  /// Writes and delivers what is left. False when an observer or a file system took too long. An
+  /// observer that takes too long does not keep the outputs from being written a last time.
   bool finish(std::chrono::steady_clock::time_point deadline);
 
  private:
-  observation(const run_options& options, observer::shard_names names, log output);
+  class state;
+  explicit observation(std::shared_ptr<state> shared);
 
-  std::mutex mutex_;
-  std::shared_ptr<const observer::shard_names> names_;
-  std::vector<std::shared_ptr<observer>> direct_;
-  std::optional<metrics_outputs> outputs_;
-  std::optional<observer_queue> queue_;
+  std::shared_ptr<state> state_;
+  io::task_thread thread_;
 };
 
 /// As with_environment of log_options.

@@ -58,7 +58,7 @@ std::optional<std::string> cloudwatch_value(const difference& figures, metric fi
   return mean ? std::optional(to_text(*mean)) : std::nullopt;
 }
 
-void append_member(std::string& out, std::string_view name, std::string_view value) {
+void append_dimension(std::string& out, std::string_view name, std::string_view value) {
   out += ',';
   protocol::append_quoted(out, name);
   out += ':';
@@ -112,7 +112,7 @@ std::string cloudwatch_line(const figures& previous, const figures& now,
   const auto dimension = [&](const char* name, const std::optional<std::string>& value) {
     if (!value || value->empty()) return;
     dimensions += std::string(dimensions.empty() ? "" : ",") + '"' + name + '"';
-    append_member(members, name, *value);
+    append_dimension(members, name, *value);
   };
   dimension("Application", names.application_name);
   dimension("Stream", names.stream_name);

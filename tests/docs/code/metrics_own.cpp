@@ -4,6 +4,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include <kclxx/kclxx.hpp>
@@ -36,10 +37,11 @@ void emit(const std::string& name, std::chrono::system_clock::time_point begin,
 }
 
 class tracing : public kclxx::observer {
-  void on_record_attempted(const kclxx::observer::event_source& source,
-                           const kclxx::observer::record_attempted& event) override {
-    emit("handle " + source.shard->stream_name.value_or("?"), source.date - event.duration,
-         source.date, to_string(event.position), event.error);
+  void on_event(const event_source& source, const shard_event& event) override {
+    if (const auto* attempt = std::get_if<record_attempted>(&event)) {
+      emit("handle " + source.shard->stream_name.value_or("?"), source.date - attempt->duration,
+           source.date, to_string(attempt->position), attempt->error);
+    }
   }
 };
 

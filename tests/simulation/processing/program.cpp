@@ -60,15 +60,13 @@ class program::watcher final : public observer {
  public:
   explicit watcher(program& owner) : owner_(owner) {}
 
-  void on_event(const observer::event_source& source, const observer::shard_event& event) override {
-    observer::on_event(source, event);
+  void on_event(const event_source&, const shard_event& event) override {
+    if (const auto* tried = std::get_if<record_attempted>(&event)) {
+      owner_.guarded([&] { owner_.stream_.read_attempt(tried->position, tried->attempt); });
+    }
     if (owner_.child_.is_calm || !owner_.random_.chance(1)) return;
     owner_.note(fault::observer_threw);
     throw std::runtime_error("a metric cannot be pushed");
-  }
-  void on_record_attempted(const observer::event_source&,
-                           const observer::record_attempted& event) override {
-    owner_.guarded([&] { owner_.stream_.read_attempt(event.position, event.attempt); });
   }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What writes on threads of its own: the queue of the observers, and the built-in outputs.
+// What watches a session on a thread of its own: observers and the built-in outputs.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -8,23 +8,23 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
-#include <future>
+#include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
-#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "io/descriptor.hpp"
 #include "observability/metrics_file.hpp"
-#include "observability/metrics_outputs.hpp"
 #include "observability/observation.hpp"
-#include "observability/observer_queue.hpp"
 #include "support/awaited_count.hpp"
 #include "support/catch.hpp"
 #include "support/eventually.hpp"
@@ -44,12 +44,6 @@ using clock = std::chrono::steady_clock;
 
 const auto in_time = [] { return clock::now() + 30s; };
 
-observer::event_source source_now() {
-  return {std::make_shared<observer::shard_names>(
-              observer::shard_names{"shardId-3", "orders", "billing", {}}),
-          clock::now(), std::chrono::system_clock::now()};
-}
-
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename());
@@ -58,9 +52,12 @@ std::vector<std::string> names_in(const fs::path& folder) {
 
 class counting final : public observer {
  public:
-  void on_event(const observer::event_source&, const observer::shard_event&) override { ++events; }
-  void on_events_dropped(const observer::event_source&, std::uint64_t count) override {
-    dropped += count;
+  void on_event(const event_source&, const shard_event& event) override {
+    if (const auto* gap = std::get_if<events_dropped>(&event)) {
+      dropped += gap->count;
+    } else {
+      ++events;
+    }
   }
   test::awaited_count events;
   std::atomic<std::uint64_t> dropped = 0;
@@ -94,8 +91,24 @@ class blocking final : public observer {
 
 const auto no_throw = [](const std::exception_ptr&) { FAIL("no observer throws here"); };
 
-metrics_outputs::log writer_to(kept_log& log) {
-  return [&log](log_level level, const std::string& text) { log.add({level, "", text}); };
+using watching = std::unique_ptr<observation>;
+
+watching watch(const run_options& options, kept_log* log = nullptr,
+               const std::function<void(const std::exception_ptr&)>& threw = no_throw) {
+  const auto write = [log](log_level level, const std::string& text) {
+    if (log != nullptr) log->add({level, "", text});
+  };
+  return observation::make(options, {"shardId-3", "orders", "billing", {}}, {write, {}, threw});
+}
+watching watch(std::vector<std::shared_ptr<observer>> observers) {
+  run_options options;
+  options.observers = std::move(observers);
+  return watch(options);
+}
+watching watch(const metrics_options& outputs, kept_log& log) {
+  run_options options;
+  options.metrics = outputs;
+  return watch(options, &log);
 }
 
 /// The text file of the shard, and what is logged.
@@ -115,28 +128,25 @@ struct watched_folder {
 TEST_CASE("all events reach an observer that keeps up, in their order", "[observability][queue]") {
   class ordered final : public observer {
    public:
-    void on_batch_delivered(const observer::event_source&,
-                            const observer::batch_delivered& event) override {
-      is_ordered = is_ordered && event.records == next;
+    void on_event(const event_source&, const shard_event& event) override {
+      is_ordered = is_ordered && std::get<batch_delivered>(event).records == next;
       ++next;
     }
     std::size_t next = 0;
     bool is_ordered = true;
   };
   const auto seen = std::make_shared<ordered>();
-  observer_queue queue({seen}, no_throw);
-  const auto from = source_now();
-  for (std::size_t i = 0; i < 10'000; ++i)
-    queue.push(from, observer::batch_delivered{.records = i});
-  CHECK(queue.finish(in_time()));
+  const auto queue = watch({seen});
+  for (std::size_t i = 0; i < 10'000; ++i) queue->observe(observer::batch_delivered{.records = i});
+  CHECK(queue->finish(in_time()));
   CHECK(seen->next == 10'000);
   CHECK(seen->is_ordered);
 }
 
 TEST_CASE("an event is delivered without another one that follows", "[observability][queue]") {
   const auto seen = std::make_shared<counting>();
-  observer_queue queue({seen}, no_throw);
-  queue.push(source_now(), observer::lease_gained{});
+  const auto queue = watch({seen});
+  queue->observe(observer::lease_gained{});
   CHECK(seen->events.await(1));
 }
 
@@ -144,26 +154,25 @@ TEST_CASE("events beyond the capacity are dropped and counted, and nobody waits"
           "[observability][queue]") {
   const auto slow = std::make_shared<blocking>();
   const auto seen = std::make_shared<counting>();
-  observer_queue queue({slow, seen}, no_throw);
-  const auto from = source_now();
-  queue.push(from, observer::lease_gained{});
+  const auto queue = watch({slow, seen});
+  queue->observe(observer::lease_gained{});
   slow->wait_until_entered();
-  for (std::size_t i = 0; i < observer_queue::capacity + 17; ++i) {
-    queue.push(from, observer::batch_delivered{});
+  for (std::size_t i = 0; i < observation::capacity + 17; ++i) {
+    queue->observe(observer::batch_delivered{});
   }
   slow->release();
-  CHECK(queue.finish(in_time()));
-  CHECK(seen->events == observer_queue::capacity + 1);
+  CHECK(queue->finish(in_time()));
+  CHECK(seen->events == observation::capacity + 1);
   CHECK(seen->dropped == 17);
 }
 
 TEST_CASE("an observer that does not return is given up", "[observability][queue]") {
   const auto slow = std::make_shared<blocking>();
   {
-    observer_queue queue({slow}, no_throw);
-    queue.push(source_now(), observer::lease_gained{});
+    const auto queue = watch({slow});
+    queue->observe(observer::lease_gained{});
     slow->wait_until_entered();
-    CHECK_FALSE(queue.finish(clock::now() + 10ms));
+    CHECK_FALSE(queue->finish(clock::now() + 10ms));
   }  // the destructor does not wait either
   slow->release();
 }
@@ -178,11 +187,11 @@ TEST_CASE("what an observer throws first is reported, and the others continue",
   };
   std::atomic<int> reported = 0;
   const auto seen = std::make_shared<counting>();
-  observer_queue queue({std::make_shared<throwing>(), seen},
-                       [&](const std::exception_ptr&) { ++reported; });
-  queue.push(source_now(), observer::lease_gained{});
-  queue.push(source_now(), observer::batch_delivered{});
-  CHECK(queue.finish(in_time()));
+  const auto queue = watch(run_options{.observers = {std::make_shared<throwing>(), seen}}, nullptr,
+                           [&](const std::exception_ptr&) { ++reported; });
+  queue->observe(observer::lease_gained{});
+  queue->observe(observer::batch_delivered{});
+  CHECK(queue->finish(in_time()));
   CHECK(reported == 1);
   CHECK(seen->events == 2);
 }
@@ -295,14 +304,14 @@ TEST_CASE("a file that cannot be written is an error, and leaves nothing",
 TEST_CASE("the text file is there with the lease, and gone when it ends",
           "[observability][outputs]") {
   watched_folder watched;
-  metrics_outputs outputs({.directory = watched.directory}, writer_to(watched.log));
-  outputs.record(source_now(), observer::lease_gained{});
+  const auto outputs = watch(metrics_options{.directory = watched.directory}, watched.log);
+  outputs->observe(observer::lease_gained{});
   CHECK(test::eventually([&] { return watched.exists(); }));
   CHECK(watched.has("kclxx_records_total{"));
-  outputs.record(source_now(), observer::lease_ended{observer::lease_ended::reason::lost});
+  outputs->observe(observer::lease_ended{observer::lease_ended::reason::lost});
   CHECK(test::eventually([&] { return !watched.exists(); }));
-  outputs.record(source_now(), observer::session_ended{exit_status::ok});
-  CHECK(outputs.finish(in_time()));
+  outputs->observe(observer::session_ended{exit_status::ok});
+  CHECK(outputs->finish(in_time()));
   CHECK(names_in(watched.directory).empty());
   CHECK(watched.log.entries().empty());
 }
@@ -311,20 +320,20 @@ TEST_CASE("exit status 0 removes the file; any other leaves the last figures in 
           "[observability][outputs]") {
   const exit_status status = GENERATE(exit_status::ok, exit_status::callback_failed);
   watched_folder watched;
-  metrics_outputs outputs({.directory = watched.directory}, writer_to(watched.log));
-  outputs.record(source_now(), observer::lease_gained{});
-  outputs.record(source_now(), observer::batch_delivered{.records = 4711});
-  outputs.record(source_now(), observer::session_ended{status});
-  CHECK(outputs.finish(in_time()));
+  const auto outputs = watch(metrics_options{.directory = watched.directory}, watched.log);
+  outputs->observe(observer::lease_gained{});
+  outputs->observe(observer::batch_delivered{.records = 4711});
+  outputs->observe(observer::session_ended{status});
+  CHECK(outputs->finish(in_time()));
   CHECK(watched.has("} 4711\n") == (status != exit_status::ok));
 }
 
 TEST_CASE("the text file follows the figures", "[observability][outputs]") {
   watched_folder watched;
-  metrics_outputs outputs({.directory = watched.directory, .write_interval = 5ms},
-                          writer_to(watched.log));
-  outputs.record(source_now(), observer::lease_gained{});
-  outputs.record(source_now(), observer::batch_delivered{.records = 4711});
+  const auto outputs =
+      watch(metrics_options{.directory = watched.directory, .write_interval = 5ms}, watched.log);
+  outputs->observe(observer::lease_gained{});
+  outputs->observe(observer::batch_delivered{.records = 4711});
   CHECK(test::eventually([&] { return watched.has("} 4711\n"); }));
 }
 
@@ -332,23 +341,24 @@ TEST_CASE("the program's own figures are in the file; what is bad is left out, a
           "[observability][outputs]") {
   watched_folder watched;
   std::atomic<bool> throws = false;
-  metrics_outputs outputs({.directory = watched.directory,
-                           .write_interval = 1ms,
-                           .own_metrics =
-                               [&](const observer::shard_names&) {
-                                 if (throws) throw std::runtime_error("no figures");
-                                 return std::vector<own_metric>{{.name = "not a name", .value = 8},
-                                                                {.name = "clicks", .value = 7}};
-                               },
-                           .remove_at_end = false},
-                          writer_to(watched.log));
-  outputs.record(source_now(), observer::lease_gained{});
+  const auto outputs =
+      watch(metrics_options{.directory = watched.directory,
+                            .write_interval = 1ms,
+                            .own_metrics =
+                                [&](const observer::shard_names&) {
+                                  if (throws) throw std::runtime_error("no figures");
+                                  return std::vector<own_metric>{{.name = "not a name", .value = 8},
+                                                                 {.name = "clicks", .value = 7}};
+                                },
+                            .remove_at_end = false},
+            watched.log);
+  outputs->observe(observer::lease_gained{});
   REQUIRE(test::eventually([&] { return watched.has("} 7\n"); }));
   CHECK(watched.has("\nclicks{application=\""));
   CHECK_FALSE(watched.has("not a name"));
   CHECK(watched.has("\nkclxx_process_id{"));
   throws = true;
-  CHECK(outputs.finish(in_time()));
+  CHECK(outputs->finish(in_time()));
   CHECK_FALSE(watched.has("clicks"));
   CHECK(watched.has("\nkclxx_process_id{"));
   CHECK(watched.log.await("metrics_options::own_metrics: it failed: no figures (logged once)"));
@@ -361,32 +371,32 @@ TEST_CASE("the program's own figures are in the file; what is bad is left out, a
 TEST_CASE("with the longest interval the text file is written at the beginning and the end",
           "[observability][outputs]") {
   watched_folder watched;
-  metrics_outputs outputs({.directory = watched.directory,
-                           .write_interval = std::chrono::milliseconds::max(),
-                           .remove_at_end = false,
-                           .summary_interval = 1ms},
-                          writer_to(watched.log));
-  outputs.record(source_now(), observer::lease_gained{});
+  const auto outputs = watch(metrics_options{.directory = watched.directory,
+                                             .write_interval = std::chrono::milliseconds::max(),
+                                             .remove_at_end = false,
+                                             .summary_interval = 1ms},
+                             watched.log);
+  outputs->observe(observer::lease_gained{});
   CHECK(test::eventually([&] { return watched.exists(); }));
-  outputs.record(source_now(), observer::batch_delivered{.records = 4711});
+  outputs->observe(observer::batch_delivered{.records = 4711});
   // Before the summary that follows, the file would be written if it were due.
   CHECK(watched.log.await("4711 records"));
   CHECK(watched.log.await(" records (", 1, watched.log.entries().size()));
   CHECK_FALSE(watched.has("} 4711\n"));
-  CHECK(outputs.finish(in_time()));
+  CHECK(outputs->finish(in_time()));
   CHECK(watched.has("} 4711\n"));
 }
 
 TEST_CASE("a directory that is missing is reported once", "[observability][outputs]") {
   watched_folder watched;
   {
-    metrics_outputs outputs({.directory = watched.directory + "/missing",
-                             .write_interval = 1ms,
-                             .summary_interval = 1ms},
-                            writer_to(watched.log));
-    outputs.record(source_now(), observer::lease_gained{});
+    const auto outputs = watch(metrics_options{.directory = watched.directory + "/missing",
+                                               .write_interval = 1ms,
+                                               .summary_interval = 1ms},
+                               watched.log);
+    outputs->observe(observer::lease_gained{});
     CHECK(watched.log.await(" records (", 5));  // before each of them the file was tried
-    CHECK(outputs.finish(in_time()));
+    CHECK(outputs->finish(in_time()));
   }
   auto entries = watched.log.entries();
   std::erase_if(entries, [](const auto& one) { return test::contains(one.text, " records ("); });
@@ -397,12 +407,12 @@ TEST_CASE("a directory that is missing is reported once", "[observability][outpu
 
 TEST_CASE("the summary comes at its interval and at the end", "[observability][outputs]") {
   kept_log log;
-  metrics_outputs outputs({.summary_interval = 20ms}, writer_to(log));
-  outputs.record(source_now(), observer::lease_gained{});
-  outputs.record(source_now(), observer::batch_delivered{.records = 3});
+  const auto outputs = watch(metrics_options{.summary_interval = 20ms}, log);
+  outputs->observe(observer::lease_gained{});
+  outputs->observe(observer::batch_delivered{.records = 3});
   CHECK(log.await(" records ("));
-  outputs.record(source_now(), observer::batch_delivered{.records = 4});
-  CHECK(outputs.finish(in_time()));
+  outputs->observe(observer::batch_delivered{.records = 4});
+  CHECK(outputs->finish(in_time()));
   std::size_t records = 0;
   for (const log_entry& entry : log.entries()) {
     const std::size_t begin = entry.text.find(": ") + 2;
@@ -432,20 +442,24 @@ TEST_CASE("the environment switches the outputs on, and bad values are described
   CHECK(with_environment({}, nothing, problems).directory.empty());
 }
 
-TEST_CASE("what the log cannot take does not end the outputs", "[observability][outputs]") {
-  const temporary_folder folder;
-  const fs::path directory = folder.path() / "metrics";
-  std::promise<void> logged;
-  metrics_outputs outputs({.directory = directory.string(), .write_interval = 1ms},
-                          [&](log_level, const std::string&) {
-                            logged.set_value();
-                            throw std::bad_alloc();
-                          });
-  outputs.record(source_now(), observer::lease_gained{});
-  logged.get_future().wait();
-  fs::create_directory(directory);
-  CHECK(test::eventually([&] { return fs::exists(directory / "kclxx.billing.shardId-3.prom"); }));
-  CHECK(outputs.finish(in_time()));
+TEST_CASE("an observer that does not return does not keep the outputs from their last figures",
+          "[observability][outputs]") {
+  watched_folder watched;
+  const auto slow = std::make_shared<blocking>();
+  const auto both =
+      watch(run_options{.metrics = {.directory = watched.directory,
+                                    .write_interval = std::chrono::milliseconds::max(),
+                                    .remove_at_end = false,
+                                    .summary_interval = 1h},
+                        .observers = {slow}},
+            &watched.log);
+  both->observe(observer::lease_gained{});
+  slow->wait_until_entered();
+  both->observe(observer::batch_delivered{.records = 4711});
+  CHECK_FALSE(both->finish(clock::now() + 10ms));
+  CHECK(watched.has("} 4711\n"));
+  CHECK(watched.log.await("4711 records"));
+  slow->release();
 }
 
 TEST_CASE("names have valid UTF-8 for all who watch", "[observability][outputs]") {

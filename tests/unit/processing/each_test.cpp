@@ -487,23 +487,18 @@ TEST_CASE("a failed attempt is logged again after a minute, not later", "[proces
 
 TEST_CASE("observers receive each attempt, retry and parked record", "[processing][each]") {
   struct all_in_order final : observer {
-    void on_record_attempted(const observer::event_source&,
-                             const observer::record_attempted& event) override {
-      add("attempt", event.position, event.attempt, event.error);
-      if (event.position == sequence_position("1")) CHECK(event.duration == 70ms);
-    }
-    void on_record_retried(const observer::event_source&,
-                           const observer::record_retried& event) override {
-      CHECK(event.delay >= 100ms);
-      add("retry", event.position, event.attempt, event.error);
-    }
-    void on_record_parked(const observer::event_source&,
-                          const observer::record_parked& event) override {
-      add("parked", event.position, event.attempts, event.error);
-    }
-    void on_record_skipped(const observer::event_source&,
-                           const observer::record_skipped& event) override {
-      add("skipped", event.position, event.attempts, event.error);
+    void on_event(const event_source&, const shard_event& event) override {
+      if (const auto* tried = std::get_if<record_attempted>(&event)) {
+        add("attempt", tried->position, tried->attempt, tried->error);
+        if (tried->position == sequence_position("1")) CHECK(tried->duration == 70ms);
+      } else if (const auto* retried = std::get_if<record_retried>(&event)) {
+        CHECK(retried->delay >= 100ms);
+        add("retry", retried->position, retried->attempt, retried->error);
+      } else if (const auto* parked = std::get_if<record_parked>(&event)) {
+        add("parked", parked->position, parked->attempts, parked->error);
+      } else if (const auto* skipped = std::get_if<record_skipped>(&event)) {
+        add("skipped", skipped->position, skipped->attempts, skipped->error);
+      }
     }
     void add(const char* what, const sequence_position& at, int attempt, const std::string& error) {
       all.push_back(what + (" " + to_string(at)) + " " + std::to_string(attempt) +

@@ -105,17 +105,15 @@ inline strings payloads_of(const record_batch& batch) {
 
 /// Keeps the events of processing.
 struct seen_events final : observer {
-  void on_record_attempted(const event_source&, const record_attempted& event) override {
-    attempts.push_back(event);
+  void on_event(const event_source&, const shard_event& event) override {
+    keep(attempts, event);
+    keep(windows, event);
+    keep(circuits, event);
+    keep(stuck, event);
   }
-  void on_window_changed(const event_source&, const window_changed& event) override {
-    windows.push_back(event);
-  }
-  void on_circuit_changed(const event_source&, const circuit_changed& event) override {
-    circuits.push_back(event);
-  }
-  void on_handlers_stuck(const event_source&, const handlers_stuck& event) override {
-    stuck.push_back(event);
+  template <class Event>
+  static void keep(std::vector<Event>& all, const shard_event& event) {
+    if (const auto* one = std::get_if<Event>(&event)) all.push_back(*one);
   }
   std::vector<record_attempted> attempts{};
   std::vector<window_changed> windows{};

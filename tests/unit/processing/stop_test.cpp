@@ -17,14 +17,10 @@ using namespace std::chrono_literals;
 
 /// Sees what is done about records that fail.
 struct failures_seen final : observer {
-  void on_record_retried(const observer::event_source&, const observer::record_retried&) override {
-    ++count;
-  }
-  void on_record_skipped(const observer::event_source&, const observer::record_skipped&) override {
-    ++count;
-  }
-  void on_record_parked(const observer::event_source&, const observer::record_parked&) override {
-    ++count;
+  void on_event(const event_source&, const shard_event& event) override {
+    count += std::holds_alternative<record_retried>(event) ||
+             std::holds_alternative<record_skipped>(event) ||
+             std::holds_alternative<record_parked>(event);
   }
   int count = 0;
 };

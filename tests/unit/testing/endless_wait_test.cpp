@@ -103,9 +103,8 @@ TEST_CASE("what ends a wait within the limit is waited for", "[testing][endless]
   class unlocking final : public observer {
    public:
     explicit unlocking(bool& is_locked) : is_locked_(is_locked) {}
-    void on_record_retried(const observer::event_source&,
-                           const observer::record_retried&) override {
-      if (++retries_ == 1000) is_locked_ = false;
+    void on_event(const event_source&, const shard_event& event) override {
+      if (std::holds_alternative<record_retried>(event) && ++retries_ == 1000) is_locked_ = false;
     }
 
    private:
