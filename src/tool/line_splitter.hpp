@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "io/line_buffer.hpp"
+#include "io/line_reader.hpp"
 
 namespace kclxx::tool {
 

@@ -276,4 +276,3 @@ TEST_CASE("a shard is refused when there is one thread for it, and its metrics n
   must_be_served(*first);
 }
 #endif
-

@@ -13,17 +13,87 @@
 #include <string_view>
 #include <system_error>
 #include <unordered_map>
+#include <utility>
 
+#include <kclxx/observer.hpp>
+#include <kclxx/processor_factory.hpp>
+#include <kclxx/record_processor.hpp>
 #include <kclxx/run.hpp>
 #include <kclxx/run_options.hpp>
+#include <kclxx/shard_context.hpp>
 
-#include "driver/dialogue_events.hpp"
 #include "driver/line_decoder.hpp"
 #include "driver/log_limiter.hpp"
-#include "driver/user_processor.hpp"
+#include "session/output.hpp"
 #include "session/session.hpp"
 
 namespace kclxx::driver {
+
+class host;
+
+/// Sends the host what happens in the dialogue, for observers. Does nothing when there are none.
+///
+/// Thread safety: none; belongs to a session_driver.
+class dialogue_events {
+ public:
+  explicit dialogue_events(host& owner) : host_(owner) {}
+
+  /// A call is handed over: made before, since the call is moved away, and sent after.
+  [[nodiscard]] std::optional<observer::shard_event> event_of(const session::call& call) const;
+  void on_call(std::optional<observer::shard_event> event, observer::callback_kind kind);
+  void on_callback_ended(std::chrono::nanoseconds duration,
+                         observer::callback_ended::outcome outcome, std::string error);
+  void on_status(const std::optional<session::action_kind>& kind, const session::session& session);
+  void on_checkpoint(const sequence_position& position, session::session& session);
+  /// The session may have an answer, or wait for none any more.
+  void settle(session::session& session);
+  void on_left(exit_status status, session::session& session);
+
+ private:
+  struct request {
+    sequence_position position;
+    session::time_point time;
+  };
+
+  void send_answer(session::session& session);
+
+  host& host_;
+  std::optional<observer::callback_kind> open_;
+  std::optional<request> unanswered_;
+};
+
+/// The user's processor: made by initialize, called by what follows.
+///
+/// Thread safety: none; belongs to the callbacks' thread.
+class user_processor {
+ public:
+  explicit user_processor(processor_factory make_processor)
+      : make_processor_(std::move(make_processor)) {}
+
+  /// `names` are the context's fields, but for the shard and its start.
+  /// Errors: what the user's code throws; std::logic_error when the factory made nothing.
+  void run(const session::call& call, const shard_context::fields& names,
+           const std::shared_ptr<detail::shard_service>& service);
+
+  /// Null before initialize and after destroy().
+  [[nodiscard]] record_processor* get() const noexcept { return processor_.get(); }
+  void destroy() {
+    processor_.reset();
+    context_.reset();
+  }
+  /// Gives the processor and its context away, undestroyed.
+  std::pair<std::unique_ptr<record_processor>, std::unique_ptr<shard_context>> abandon() {
+    return {std::move(processor_), std::move(context_)};
+  }
+
+ private:
+  void initialize(const session::call& call, shard_context::fields fields,
+                  const std::shared_ptr<detail::shard_service>& service);
+
+  processor_factory make_processor_;
+  std::unique_ptr<shard_context> context_;  // outlives the processor
+  std::unique_ptr<record_processor> processor_;
+};
 
 /// What a session_driver needs from where it runs: the runtime, the test kit, the simulation.
 /// The functions are called inside the driver's events, and must not call back into it.

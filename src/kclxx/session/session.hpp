@@ -14,7 +14,6 @@
 #include "protocol/message.hpp"
 #include "session/checkpoints.hpp"
 #include "session/closing.hpp"
-#include "session/given_up.hpp"
 #include "session/output.hpp"
 
 namespace kclxx::session {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The memory of batches: which of it is kept for the next one, and which is given back.
-#include "driver/batch_memory.hpp"
-
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -9,6 +7,7 @@
 #include <unistd.h>
 #include <vector>
 
+#include "driver/line_decoder.hpp"
 #include "support/catch.hpp"
 
 #if defined(__GLIBC__) && !defined(KCLXX_IS_SANITIZED)
