@@ -22,7 +22,7 @@ struct task_thread::state {
 
 task_thread::task_thread() : state_(std::make_shared<state>()) {}
 
-void task_thread::post(std::function<void()>&& task) {
+void task_thread::post(std::function<void()> task) {
   const std::lock_guard lock(state_->mutex);
   if (state_->is_abandoned) return;
   if (!state_->is_running) {

@@ -19,9 +19,8 @@ class task_thread {
   task_thread(const task_thread&) = delete;
   task_thread& operator=(const task_thread&) = delete;
 
-  /// Errors: std::system_error when the thread cannot be started, std::bad_alloc; then `task` is as
-  /// it was.
-  void post(std::function<void()>&& task);
+  /// Errors: std::system_error when the thread cannot be started.
+  void post(std::function<void()> task);
   /// Waits until all that was posted has run. False when the deadline passed first.
   bool drain(std::chrono::steady_clock::time_point deadline);
   /// Drops what has not been run, and all that is posted from now on.
