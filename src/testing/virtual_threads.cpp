@@ -2,6 +2,7 @@
 #include "testing/virtual_threads.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <future>
 #include <stdexcept>
 #include <string>
@@ -12,6 +13,9 @@ namespace kclxx::testing {
 namespace {
 
 thread_local bool is_on_stop_thread = false;
+
+/// Of real time.
+constexpr std::chrono::seconds patience{10};
 
 }  // namespace
 
@@ -146,7 +150,16 @@ void virtual_threads::resume(thread& next) {
     std::unique_lock lock(mutex_);
     next.has_turn = true;
     next.turn.notify_one();
-    next.back.wait(lock, [&] { return !next.has_turn; });
+    const auto is_back = [&] { return !next.has_turn; };
+    if (!next.back.wait_for(lock, patience, is_back)) {
+      std::fprintf(
+          stderr,
+          "kclxx::testing: a function runs for 10 s of real time, while %zu others wait for "
+          "the shard's clock. If one of these holds a lock that it wants, the test never "
+          "ends (docs/testing.md)\n",
+          waiting_.size());
+      next.back.wait(lock, is_back);
+    }
   }
   current_ = outer;
   if (!next.has_ended) return;
