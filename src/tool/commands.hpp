@@ -11,7 +11,7 @@ namespace kclxx::tool {
 void add_capture_command(CLI::App& app, invocation& run);
 void add_check_command(CLI::App& app, invocation& run);
 void add_daemon_command(CLI::App& app, invocation& run);
-void add_generate_command(CLI::App& app, invocation& run);
+void add_feed_command(CLI::App& app, invocation& run);
 void add_health_command(CLI::App& app, invocation& run);
 void add_leases_command(CLI::App& app, invocation& run);
 void add_local_command(CLI::App& app, invocation& run);

@@ -39,8 +39,9 @@ int main(int argc, char** argv) {
   // inherit.
   std::signal(SIGXFSZ, [](int) {});
   CLI::App app(
-      "Records, generates, replays and checks dialogues between the KCL MultiLangDaemon and its\n"
-      "children; sets up, checks and runs the daemon, and a local Kinesis and DynamoDB.\n",
+      "Records, replays and checks dialogues between the KCL MultiLangDaemon and its children;\n"
+      "feeds children from a pipe; sets up, checks and runs the daemon, and a local Kinesis and "
+      "DynamoDB.\n",
       "kclxx");
   app.set_version_flag("--version", std::string("kclxx ") + kclxx::version);
   app.get_formatter()->label("SUBCOMMAND", "COMMAND");
@@ -51,7 +52,7 @@ int main(int argc, char** argv) {
   add_capture_command(app, run);
   add_check_command(app, run);
   add_daemon_command(app, run);
-  add_generate_command(app, run);
+  add_feed_command(app, run);
   add_health_command(app, run);
   add_leases_command(app, run);
   add_local_command(app, run);

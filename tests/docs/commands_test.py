@@ -17,9 +17,9 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from pages import ROOT, blocks, pages  # noqa: E402
 
-RUN = re.compile(r"(cp|mkdir|mv|printf|kclxx (generate|replay|check|daemon check))\b")
+RUN = re.compile(r"(cp|mkdir|mv|printf|seq|kclxx (replay|check|daemon check))\b")
 # Other programs, a recording that fits them, the daemon, a database, a template; one whole check is enough.
-NOT_HERE = re.compile(r"python3|check -- \./my_processor|node |\./processor|--expect |daemon run|clickstream|\{\{")
+NOT_HERE = re.compile(r"python3|build/clicks|check -- \./my_processor|node |\./processor|--expect |daemon run|clickstream|\{\{")
 PROGRAMS = {}
 
 
@@ -85,7 +85,7 @@ class Commands(unittest.TestCase):
         self.assertGreater(count, 15)
 
     def test_the_examples_of_help_run(self):
-        for subcommand in ("generate", "new", "replay"):
+        for subcommand in ("feed", "new", "replay"):
             place = f"{self.work}/{subcommand}"
             furnish(place)
             os.makedirs(f"{place}/counts")

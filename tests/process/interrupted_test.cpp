@@ -123,20 +123,6 @@ TEST_CASE(
   CHECK(::kill(ending.child, 0) == -1);
 }
 
-TEST_CASE("an interrupted generate leaves no files", "[generate]") {
-  const sandbox place;
-  const std::filesystem::path made = place / "made";
-  child_process tool({KCLXX_TOOL, "generate", "--output", made.string(), "--records",
-                      "1000000000000", "--shards", "2"});
-  const auto first = made / "shardId-000000000000.jsonl";
-  REQUIRE(eventually([&] {
-    return std::filesystem::exists(first) && std::filesystem::file_size(first) >= 1'000'000;
-  }));
-  tool.kill(SIGINT);
-  CHECK(tool.wait() == child_exit{0, SIGINT});
-  CHECK_FALSE(std::filesystem::exists(made));
-}
-
 TEST_CASE("a closed stdin is not taken for one of the tool's own pipes", "[replay]") {
   const words command{"/bin/sh", "-c", "exec \"$0\" replay - -- /bin/cat <&-", KCLXX_TOOL};
   child_process tool(command, child_process::error_output::piped);

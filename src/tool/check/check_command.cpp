@@ -14,10 +14,10 @@
 
 #include "io/daemon_process.hpp"
 #include "tool/atomic_file.hpp"
-#include "tool/check/checked_process.hpp"
 #include "tool/check/report.hpp"
 #include "tool/check/rule.hpp"
 #include "tool/commands.hpp"
+#include "tool/lockstep/checked_process.hpp"
 #include "tool/payloads.hpp"
 #include "tool/process/cancellation.hpp"
 #include "tool/process/spawn.hpp"

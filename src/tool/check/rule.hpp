@@ -11,25 +11,39 @@
 #include <string_view>
 #include <vector>
 
-#include "tool/check/checked_child.hpp"
-#include "tool/check/lockstep_daemon.hpp"
+#include "tool/lockstep/checked_child.hpp"
+#include "tool/lockstep/lockstep_daemon.hpp"
 
 namespace kclxx::check {
 
-/// The child does not do what the rule expects; what() is what was seen.
-class breach : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
+// The daemon that the rules are played by.
+using tool::action;
+using tool::aggregated_records_of;
+using tool::breach;
+using tool::checked_child;
+using tool::checkpoint_seen;
+using tool::child_exit;
+using tool::child_starter;
+using tool::in_quotes;
+using tool::initialize_at;
+using tool::lease_lost;
+using tool::lockstep_daemon;
+using tool::noise_seen;
+using tool::not_applicable;
+using tool::old_shutdown;
+using tool::position_of;
+using tool::raw_records;
+using tool::reaction;
+using tool::read_result;
+using tool::records_of;
+using tool::shard_ended;
+using tool::shutdown_requested;
+using tool::time_limits;
+using tool::to_string;
+using tool::unknown_action;
 
 /// The child is right under the daemon, and could still do better; what() is how.
 class hint : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-
-/// This child never does what the rule is about; what() is why it cannot be judged.
-class not_applicable : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };

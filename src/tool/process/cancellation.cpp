@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <thread>
+#include <utility>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -31,13 +32,30 @@ std::stop_source& stop() {
 /// A thread of its own takes the signals: what the command does meanwhile does not matter.
 class signal_thread {
  public:
-  explicit signal_thread(ignored_signals those) {
+  signal_thread(ignored_signals those, std::function<void()> before) : before_(std::move(before)) {
     for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
       struct sigaction action {};
       ::sigaction(number, nullptr, &action);
       const bool is_ignored = action.sa_handler == SIG_IGN;
       if (!is_ignored || those == ignored_signals::are_taken) signals_.add(number);
     }
+    if (before_) {
+      signals_.async_wait([this](boost::system::error_code error, int) {
+        if (error) return;
+        await_first();
+        before_();
+      });
+    } else {
+      await_first();
+    }
+    thread_ = std::jthread([this] { loop_.run(); });
+  }
+  ~signal_thread() { loop_.stop(); }
+  signal_thread(const signal_thread&) = delete;
+  signal_thread& operator=(const signal_thread&) = delete;
+
+ private:
+  void await_first() {
     signals_.async_wait([this](boost::system::error_code error, int number) {
       if (error) return;
       signals_.async_wait([](boost::system::error_code closed, int second) {
@@ -49,13 +67,9 @@ class signal_thread {
       the_signal = number;
       stop().request_stop();
     });
-    thread_ = std::jthread([this] { loop_.run(); });
   }
-  ~signal_thread() { loop_.stop(); }
-  signal_thread(const signal_thread&) = delete;
-  signal_thread& operator=(const signal_thread&) = delete;
 
- private:
+  std::function<void()> before_;
   boost::asio::io_context loop_{1};
   boost::asio::signal_set signals_{loop_};
   std::jthread thread_;
@@ -63,9 +77,9 @@ class signal_thread {
 
 }  // namespace
 
-void install_signal_handlers(ignored_signals those) {
+void install_signal_handlers(ignored_signals those, std::function<void()> before) {
   stop();  // outlives the thread
-  static const signal_thread thread(those);
+  static const signal_thread thread(those, std::move(before));
 }
 
 std::stop_token cancellation_token() noexcept { return stop().get_token(); }

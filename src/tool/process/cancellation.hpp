@@ -4,6 +4,7 @@
 #pragma once
 
 #include <exception>
+#include <functional>
 #include <stop_token>
 
 namespace kclxx::tool {
@@ -19,8 +20,9 @@ enum class ignored_signals { stay_ignored, are_taken };
 /// From here on the first of the signals cancels, and a second one ends the process at once,
 /// with its children.
 /// A signal that is ignored may stay so: then somebody wants it.
-/// Errors: std::system_error.
-void install_signal_handlers(ignored_signals those);
+/// With `before` the first signal calls that alone, on a thread of its own, and the next ones are
+/// as the first and the second. Errors: std::system_error.
+void install_signal_handlers(ignored_signals those, std::function<void()> before = {});
 
 /// Its stop is requested when the signal comes.
 [[nodiscard]] std::stop_token cancellation_token() noexcept;

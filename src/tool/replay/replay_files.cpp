@@ -12,13 +12,12 @@
 #include <string_view>
 #include <system_error>
 #include <thread>
-#include <unistd.h>
 #include <utility>
 
-#include "io/line_writer.hpp"
 #include "tool/command_error.hpp"
 #include "tool/process/cancellation.hpp"
 #include "tool/process/child_dialogue.hpp"
+#include "tool/process/whole_lines.hpp"
 #include "tool/replay/effect_files.hpp"
 #include "tool/replay/player.hpp"
 #include "tool/transcript/reader.hpp"
@@ -27,27 +26,6 @@
 namespace kclxx::tool {
 
 namespace {
-
-/// Passes on a child's stderr, with no line cut by another child's.
-class whole_lines {
- public:
-  ~whole_lines() { write(begun_.size()); }
-  void take(std::string_view text) {
-    begun_.append(text);
-    write(begun_.size() < longest ? begun_.rfind('\n') + 1 : begun_.size());
-  }
-
- private:
-  static constexpr std::size_t longest = std::size_t{1} << 20;
-
-  void write(std::size_t size) {
-    const std::error_code ignored = io::write_all(STDERR_FILENO, {begun_.data(), size});
-    static_cast<void>(ignored);
-    begun_.erase(0, size);
-  }
-
-  std::string begun_;
-};
 
 class text_source : public transcript::byte_source {
  public:

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/check/action.hpp"
+#include "tool/lockstep/action.hpp"
 
 #include <kclxx/record.hpp>
 
 #include "daemon_model/lines.hpp"
 #include "protocol/message.hpp"
 
-namespace kclxx::check {
+namespace kclxx::tool {
 
 namespace {
 
@@ -79,4 +79,4 @@ action unknown_action() {
           R"({"action":"tomorrowsAction","level":1})"};
 }
 
-}  // namespace kclxx::check
+}  // namespace kclxx::tool

@@ -10,9 +10,7 @@
 
 #include "tool/process/dialogue.hpp"
 
-namespace kclxx::check {
-
-using tool::child_exit;
+namespace kclxx::tool {
 
 /// What came from a child's stdout.
 struct read_result {
@@ -55,4 +53,4 @@ class checked_child {
 
 using child_starter = std::function<std::unique_ptr<checked_child>()>;
 
-}  // namespace kclxx::check
+}  // namespace kclxx::tool

@@ -12,7 +12,7 @@
 
 #include "daemon_model/shard_consumer.hpp"
 
-namespace kclxx::check {
+namespace kclxx::tool {
 
 struct action {
   protocol::action_kind kind;
@@ -40,4 +40,4 @@ action shard_ended();
 action old_shutdown(std::string_view reason);
 action unknown_action();
 
-}  // namespace kclxx::check
+}  // namespace kclxx::tool

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/check/checked_process.hpp"
+#include "tool/lockstep/checked_process.hpp"
 
 #include <csignal>
+#include <utility>
 
 namespace kclxx::tool {
 
@@ -15,10 +16,14 @@ constexpr std::size_t most_ahead = 100'000;
 }  // namespace
 
 checked_process::checked_process(const std::vector<std::string>& command,
-                                 std::chrono::milliseconds limit)
-    : dialogue_(command, [this](std::string_view text) { keep_error(text); }), limit_(limit) {}
+                                 std::chrono::milliseconds limit,
+                                 child_dialogue::error_handler on_error)
+    : on_error_(std::move(on_error)),
+      dialogue_(command, [this](std::string_view text) { keep_error(text); }),
+      limit_(limit) {}
 
 void checked_process::keep_error(std::string_view text) {
+  if (on_error_) on_error_(text);
   error_text_.append(text);
   if (error_text_.size() > 2 * kept_of_stderr) {
     error_text_.erase(0, error_text_.size() - kept_of_stderr);
@@ -60,10 +65,10 @@ bool checked_process::wait_until_read() {
   return true;
 }
 
-check::read_result checked_process::next_line(std::chrono::milliseconds limit) {
-  using kind = check::read_result::kind;
+read_result checked_process::next_line(std::chrono::milliseconds limit) {
+  using kind = read_result::kind;
   if (!ahead_.empty()) {
-    check::read_result first{kind::line, std::move(ahead_.front())};
+    read_result first{kind::line, std::move(ahead_.front())};
     ahead_.pop_front();
     return first;
   }

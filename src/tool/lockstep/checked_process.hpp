@@ -7,21 +7,22 @@
 #include <string_view>
 #include <vector>
 
-#include "tool/check/checked_child.hpp"
+#include "tool/lockstep/checked_child.hpp"
 #include "tool/process/child_dialogue.hpp"
 
 namespace kclxx::tool {
 
-/// A process under `kclxx check`, with the last part of its stderr.
-class checked_process final : public check::checked_child {
+/// A process that is played the daemon, with the last part of its stderr.
+class checked_process final : public checked_child {
  public:
-  /// Errors: start_error.
-  checked_process(const std::vector<std::string>& command, std::chrono::milliseconds limit);
+  /// `on_error` gets all of its stderr, in pieces. Errors: start_error.
+  checked_process(const std::vector<std::string>& command, std::chrono::milliseconds limit,
+                  child_dialogue::error_handler on_error = {});
 
   bool send(std::string_view bytes) override;
   bool answer(std::string_view bytes) override;
   bool wait_until_read() override;
-  check::read_result next_line(std::chrono::milliseconds limit) override;
+  read_result next_line(std::chrono::milliseconds limit) override;
   void pause(std::chrono::milliseconds time) override;
   void close_input() override { dialogue_.close_input(); }
   void abandon() override;
@@ -34,6 +35,7 @@ class checked_process final : public check::checked_child {
 
   void keep_error(std::string_view text);
 
+  child_dialogue::error_handler on_error_;
   std::string error_text_;  // before the dialogue, which adds to it
   child_dialogue dialogue_;
   std::chrono::milliseconds limit_;

@@ -7,15 +7,28 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "daemon_model/shard_consumer.hpp"
-#include "tool/check/action.hpp"
-#include "tool/check/checked_child.hpp"
+#include "tool/lockstep/action.hpp"
+#include "tool/lockstep/checked_child.hpp"
 
-namespace kclxx::check {
+namespace kclxx::tool {
+
+/// The child does not do what the rule expects; what() is what was seen.
+class breach : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// This child never does what the rule is about; what() is why it cannot be judged.
+class not_applicable : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
 
 /// A checkpoint line of the child, and what the daemon made of it.
 struct checkpoint_seen {
@@ -64,7 +77,7 @@ class lockstep_daemon {
   /// For the shard of this child.
   [[nodiscard]] action initialize_at(std::string_view sequence_number,
                                      std::uint64_t sub_sequence_number = 0) const {
-    return check::initialize_at(shard_id_, sequence_number, sub_sequence_number);
+    return tool::initialize_at(shard_id_, sequence_number, sub_sequence_number);
   }
 
   /// Sends it, and waits for its status: what the rule is about. Errors: breach, when that does
@@ -154,4 +167,4 @@ std::string to_string(const std::optional<child_exit>& end, std::chrono::millise
 /// In quotes, cut short, fit for one line of a report.
 std::string in_quotes(std::string_view text);
 
-}  // namespace kclxx::check
+}  // namespace kclxx::tool

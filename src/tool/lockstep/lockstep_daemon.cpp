@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/check/lockstep_daemon.hpp"
+#include "tool/lockstep/lockstep_daemon.hpp"
 
 #include <algorithm>
 #include <string_view>
 #include <utility>
 
 #include "protocol/json_string.hpp"
-#include "tool/check/rule.hpp"
 #include "tool/text.hpp"
 
-namespace kclxx::check {
+namespace kclxx::tool {
 
 namespace {
 
@@ -50,7 +49,7 @@ std::string in_quotes(std::string_view text) {
 }
 
 std::string to_string(const std::optional<child_exit>& end, std::chrono::milliseconds limit) {
-  if (!end) return "it did not end, or its output was held open, for " + tool::to_text(limit);
+  if (!end) return "it did not end, or its output was held open, for " + to_text(limit);
   if (end->signal != 0) return "signal " + std::to_string(end->signal) + " ended it";
   return "it left with exit status " + std::to_string(end->status);
 }
@@ -232,7 +231,7 @@ std::string lockstep_daemon::explain(const action& action, const read_result& la
   if (last.what == read_result::kind::end_of_output) {
     text += "its output ended, " + end_text();
   } else {
-    text += "none within " + tool::to_text(wait_.limit);
+    text += "none within " + to_text(wait_.limit);
     text += wait_.option;
   }
   if (!last.text.empty()) text += "; without a newline at its end: " + in_quotes(last.text);
@@ -251,8 +250,7 @@ std::string lockstep_daemon::explain_stuck(const action& action) const {
   return "no status for " + action.name +
          ": both wait for each other: the daemon writes an answer before it reads on, and the "
          "child did not read that of checkpoint " +
-         std::to_string(checkpoints.size()) + " within " + tool::to_text(limits_.step) +
-         " (--timeout)";
+         std::to_string(checkpoints.size()) + " within " + to_text(limits_.step) + " (--timeout)";
 }
 
 std::vector<std::string> lockstep_daemon::drain(std::chrono::milliseconds time) {
@@ -285,4 +283,4 @@ std::optional<child_exit> lockstep_daemon::leave() {
 
 std::string lockstep_daemon::end_text() { return to_string(leave(), limits_.step); }
 
-}  // namespace kclxx::check
+}  // namespace kclxx::tool
