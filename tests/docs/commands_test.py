@@ -112,7 +112,8 @@ def furnish(place):
     with open(f"{place}/shardId-000000000003.parked.jsonl", "w", encoding="utf-8") as file:
         page = (ROOT / "docs/failures.md").read_text()
         file.write(re.search(r'^\{"application".*\n', page, re.MULTILINE)[0])
-    shutil.copy(f"{place}/shardId-000000000003.parked.jsonl", f"{place}/again.jsonl")
+    for name in ("again", "machine1", "machine2"):
+        shutil.copy(f"{place}/shardId-000000000003.parked.jsonl", f"{place}/{name}.jsonl")
 
 
 if __name__ == "__main__":
