@@ -4,13 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <iostream>
 #include <system_error>
+#include <unistd.h>
 #include <utility>
 
 #include <kclxx/record.hpp>
 
 #include "daemon_model/lines.hpp"
+#include "io/line_writer.hpp"
 #include "tool/atomic_file.hpp"
 #include "tool/lockstep/checked_process.hpp"
 #include "tool/process/cancellation.hpp"
@@ -315,7 +316,8 @@ void fed_shard::on_death(const std::string& what) {
 
 void fed_shard::say(const std::string& what) const {
   const std::string line = "kclxx feed: " + id_ + ": " + printable(what) + "\n";
-  std::cerr << line << std::flush;
+  const std::error_code ignored = io::write_all(STDERR_FILENO, line);  // other threads write, too
+  static_cast<void>(ignored);
 }
 
 }  // namespace kclxx::tool
