@@ -3,10 +3,10 @@
 // of PGHOST, PGDATABASE, PGUSER and so on, as for psql. Events that cannot be counted are parked
 // there, too.
 #include <cstdint>
-#include <exception>
 #include <map>
 #include <memory>
 #include <pqxx/pqxx>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,16 +35,16 @@ class view_counter {
  public:
   explicit view_counter(const kclxx::shard_context& shard) : shard_(shard.shard_id()) {}
 
-  /// Errors: kclxx::batch_failure; kclxx::permanent_error when an event, it is not known which one,
+  /// Errors: kclxx::outage_error; kclxx::permanent_error when an event, it is not known which one,
   /// can never be stored.
   void operator()(kclxx::json_batch<page_view> views) {
     try {
       count(views);
     } catch (const pqxx::data_exception& error) {  // for instance a page that is too long
       throw kclxx::permanent_error(error.what());
-    } catch (const pqxx::failure&) {  // whatever the events are: none of them is counted
+    } catch (const pqxx::failure& error) {  // whatever the events are: none of them is counted
       connection_.reset();
-      throw kclxx::batch_failure(views.front().record.position(), std::current_exception());
+      throw kclxx::outage_error(error.what());
     }
   }
 
@@ -84,13 +84,16 @@ class view_counter {
 /// Events that cannot be counted. One that is parked twice is there once.
 class parked_events final : public kclxx::parking_lot {
  public:
-  void park(const kclxx::shard_context& shard, const kclxx::failed_record& failed) override {
-    const std::string_view data = failed.record.data();
+  void park(const kclxx::shard_context& shard,
+            std::span<const kclxx::failed_record> failed) override {
     pqxx::connection connection(connection_options);
     pqxx::work transaction(connection);
-    transaction.exec_params0("INSERT INTO parked VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
-                             shard.shard_id(), to_string(failed.record.position()),
-                             failed.last_error, pqxx::binarystring(data.data(), data.size()));
+    for (const kclxx::failed_record& one : failed) {
+      const std::string_view data = one.record.data();
+      transaction.exec_params0("INSERT INTO parked VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
+                               shard.shard_id(), to_string(one.record.position()), one.last_error,
+                               pqxx::binarystring(data.data(), data.size()));
+    }
     transaction.commit();
   }
 };

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -70,11 +71,14 @@ class written_lot final : public kclxx::parking_lot {
   written_lot(std::filesystem::path directory, std::shared_ptr<shared_journal> journal)
       : file_(std::move(directory)), journal_(std::move(journal)) {}
   void prepare(const kclxx::shard_context& shard) override { file_.prepare(shard); }
-  void park(const kclxx::shard_context& shard, const kclxx::failed_record& failed) override {
+  void park(const kclxx::shard_context& shard,
+            std::span<const kclxx::failed_record> failed) override {
     file_.park(shard, failed);
-    const kclxx::record& one = failed.record;
-    journal_->note("parked", one.sequence_number(), one.sub_sequence_number(),
-                   one.partition_key().value_or("-"), id_of(one));
+    for (const kclxx::failed_record& each : failed) {
+      const kclxx::record& one = each.record;
+      journal_->note("parked", one.sequence_number(), one.sub_sequence_number(),
+                     one.partition_key().value_or("-"), id_of(one));
+    }
   }
 
  private:

@@ -57,8 +57,7 @@ TEST_CASE("run becomes Java with the class path, the charset and the names", "[d
                      "\narg: -Xmx64m\narg: -XX:+UseSerialGC\narg: -Da=b c\n"
                      "arg: software.amazon.kinesis.multilang.MultiLangDaemon\narg: -p\n"));
   CHECK(contains(run.out,
-                 "KCLXX_APPLICATION_NAME=my-app\nKCLXX_RETRIEVAL_MODE=POLLING\n"
-                 "KCLXX_SHUTDOWN_GRACE_MILLIS=5000\nKCLXX_STREAM_NAME=my-stream\n"
+                 "KCLXX_APPLICATION_NAME=my-app\nKCLXX_STREAM_NAME=my-stream\n"
                  "KCLXX_WORKER_ID=me\n"));
   CHECK(contains(run.out, "properties\nexecutableName=/bin/true\n"));
   CHECK(contains(run.out, "logging\n<?xml"));
@@ -302,7 +301,6 @@ TEST_CASE("check lists problems with their place, and its status shows whether t
   const auto sound = box.kclxx({"daemon", "check", "a.properties", "--strict"});
   CHECK(sound.status == 0);
   CHECK(sound.out == "0 errors, 0 warnings\n");
-  CHECK(box.kclxx({"daemon", "check", "a.properties", "--patience", "0"}).status == 0);
 
   box.write("b.properties", properties + "shutdownGraceMillis=0\n");
   const auto warned = box.kclxx({"daemon", "check", "b.properties"});
@@ -311,11 +309,6 @@ TEST_CASE("check lists problems with their place, and its status shows whether t
   CHECK(contains(warned.out, "\nb.properties:12: warning: shutdownGraceMillis is 0\n    why: "));
   CHECK(contains(warned.out, "\n0 errors, 2 warnings\n"));
   CHECK(box.kclxx({"daemon", "check", "b.properties", "--strict"}).status == 1);
-
-  const auto impatient = box.kclxx({"daemon", "check", "a.properties", "--patience", "5.001"});
-  CHECK(impatient.status == 0);
-  CHECK(impatient.out.starts_with(
-      "a.properties:8: warning: shutdownGraceMillis is less than the patience of 5001 ms\n"));
 
   const auto failed =
       box.kclxx({"daemon", "check", "a.properties"}, {"KCLXX_PROPERTY_maxrecords=5"});

@@ -29,6 +29,18 @@ class KCLXX_EXPORT permanent_error : public std::runtime_error {
   ~permanent_error() override;
 };
 
+/// Thrown by a handler when what it needs is away, a database for instance: no record's fault. It
+/// opens the circuit at once, and counts as an attempt of no record. A batch that was not processed
+/// comes again as it was.
+/// Thread safety: immutable; copies may be used on any thread.
+class KCLXX_EXPORT outage_error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+  outage_error(const outage_error&) noexcept = default;
+  outage_error& operator=(const outage_error&) noexcept = default;
+  ~outage_error() override;
+};
+
 /// Thrown by a batch_handler that knows which records failed.
 /// Thread safety: immutable; copies may be used on any thread, and share the causes.
 class KCLXX_EXPORT batch_failure : public std::exception {
@@ -41,8 +53,8 @@ class KCLXX_EXPORT batch_failure : public std::exception {
   };
 
   /// The record at `position` failed. Earlier records are complete; this one is tried again with
-  /// the rest of the batch. A position outside the batch is ignored: the handler then gets halves,
-  /// as after any other exception.
+  /// the rest of the batch. A position that no record of the batch has is ignored: the handler then
+  /// gets halves, as after any other exception.
   explicit batch_failure(const sequence_position& position, std::exception_ptr cause = nullptr);
   /// These records failed, and come again without the others, which are complete (but see
   /// batch_options::order). A position that no record of the batch has is ignored. If none is left,
@@ -80,17 +92,14 @@ enum class bad_record {
 };
 
 /// Keeps an outage from making records bad. A shard's circuit opens when `failures` attempts in a
-/// row have failed, without a success between them. Permanent errors do not count. Nor does a retry
-/// of a record that failed before the last success. With max_attempts or max_age, failures of
-/// one record alone do not open it. Before the shard's first success it opens at the next failure
-/// once a record was bad.
+/// row have failed, or at once at an outage_error. Permanent errors do not count, nor does a record
+/// that failed before the last success. A call that completes a record of its batch is a success.
 ///
-/// While the circuit is open, failure_policy::max_attempts and max_age do not apply. The handler is
-/// called for one record at a time, after waits that double from failure_policy::max_backoff to
-/// `max_wait`. The first success closes the circuit. docs/failures.md states which records an
-/// outage still makes bad.
+/// While the circuit is open, no attempt is counted for failure_policy::max_attempts. The handler
+/// is called for one record at a time, after waits that double from failure_policy::max_backoff to
+/// `max_wait`. The first success closes the circuit.
 struct circuit_breaker {
-  int failures = 20;                           ///< at least 1
+  int failures = 20;                           ///< at least 1, and more than max_attempts
   std::chrono::milliseconds max_wait{30'000};  ///< 0 counts as 1 ms
 };
 
@@ -106,7 +115,8 @@ struct circuit_breaker {
 /// complete.
 ///
 /// Errors: `each`, `batches` and `parallel` throw std::invalid_argument for a number below its
-/// minimum, a negative duration, and for bad_record::park without a parking lot.
+/// minimum, a negative duration, `max_attempts` that the circuit would never let a record use up,
+/// and for bad_record::park without a parking lot.
 /// Thread safety: a value; processors copy it. Its functions may be called from several threads.
 struct failure_policy {
   /// Attempts per record, the first included; at least 1. Unset: without end.
@@ -118,25 +128,25 @@ struct failure_policy {
   /// the same key do.
   std::chrono::milliseconds initial_backoff{200};
   std::chrono::milliseconds max_backoff{5000};
-  /// A failed record that has been in the stream for longer is bad. Unset: age does not matter.
-  /// That is the default, since after an outage every record is old. A record without an arrival
-  /// time has no age limit.
+  /// A failed record that has been in the stream for longer is bad, but not after an outage_error.
+  /// Unset: age does not matter. That is the default, since after an outage every record is old. A
+  /// record without an arrival time has no age limit.
   std::optional<std::chrono::seconds> max_age{};
   /// Returns whether no further attempt can succeed after this exception. A permanent_error is
   /// always permanent. Empty: no other exception is.
   /// Precondition: the function does not throw.
   std::function<bool(const std::exception&)> is_permanent{};
+  /// Returns whether this exception tells of an outage, as an outage_error does. Asked before
+  /// is_permanent. Empty: no other exception does.
+  /// Precondition: the function does not throw.
+  std::function<bool(const std::exception&)> is_outage{};
   /// The default is `stop`, because `skip` loses the record, and `park` continues without it.
   kclxx::bad_record bad_record = kclxx::bad_record::stop;
   /// Where `park` stores records. Null: a parking_file in the directory that the environment
   /// variable KCLXX_PARKING_DIR names.
   std::shared_ptr<parking_lot> lot{};
-  /// Unset: attempts are counted in an outage, too.
+  /// Unset: only an outage_error opens the circuit.
   std::optional<circuit_breaker> breaker{std::in_place};
-
-  /// The longest time that the waits between one record's attempts can take together while the
-  /// circuit is closed. The handler's own time is not included. std::nullopt: without limit.
-  [[nodiscard]] KCLXX_EXPORT std::optional<std::chrono::milliseconds> patience() const;
 };
 
 }  // namespace kclxx

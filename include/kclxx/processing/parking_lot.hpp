@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 
 #include <kclxx/detail/export.hpp>
@@ -33,24 +34,26 @@ class KCLXX_EXPORT parking_lot {
   virtual ~parking_lot();
 
   /// Called before the first record of a shard. A parking lot that cannot work throws here.
-  /// Errors: any exception; the session then ends with exit_status::callback_failed.
+  /// Errors: any exception. It is logged; the shard starts, and prepare() is called again before a
+  /// record is parked. A lost lease as in park().
   /// Blocking: it may; the shard waits.
   virtual void prepare(const shard_context& shard);
 
-  /// Stores the record. It returns once the record is durable: from then on the record counts as
-  /// complete. After a crash a record can be parked twice.
-  /// Errors: any exception. The record is then not complete, and its attempts start anew. A
+  /// Stores the records that failed in one call of the handler, at least one. It returns once they
+  /// are durable: from then on they count as complete. After a crash a record can be parked twice.
+  /// Errors: any exception. None of the records is then complete: they are tried again. A
   /// fenced_error, or the checkpoint_error of a lost lease, is treated as one from the handler.
-  /// Blocking: until it is durable.
-  virtual void park(const shard_context& shard, const failed_record& failed) = 0;
+  /// Blocking: until they are durable.
+  virtual void park(const shard_context& shard, std::span<const failed_record> failed) = 0;
 };
 
 /// A parking lot of JSON Lines files, one for each shard: `SHARD.parked.jsonl` or, when the names
 /// are known, `APPLICATION.STREAM.SHARD.parked.jsonl`. docs/failures.md has the fields;
 /// `kclxx replay --parked` delivers the records again.
 ///
-/// Each record is one line, synchronized to disk before park() returns. Several processes may
-/// share the directory. A new file can be read by its owner only; a symbolic link is refused.
+/// Each record is one line; the lines of one call are synchronized to disk once, before park()
+/// returns. Several processes may share the directory. A new file can be read by its owner only. A
+/// file is refused that is no regular file, another user's, or writable by others.
 /// Thread safety: all functions may be called from any thread.
 class KCLXX_EXPORT parking_file final : public parking_lot {
  public:
@@ -65,10 +68,10 @@ class KCLXX_EXPORT parking_file final : public parking_lot {
   /// Errors: std::system_error when that is impossible.
   /// Blocking: until the file system has answered.
   void prepare(const shard_context& shard) override;
-  /// Errors: std::system_error when the file cannot be opened, written or synchronized. What was
-  /// written of the line is removed, where that is possible.
-  /// Blocking: until the disk has the record, and while another process writes to the file.
-  void park(const shard_context& shard, const failed_record& failed) override;
+  /// Errors: std::system_error when the file cannot be opened, written or synchronized, or another
+  /// process has locked it for 5 s. What was written is removed, where that is possible.
+  /// Blocking: until the disk has the records, and while another process writes to the file.
+  void park(const shard_context& shard, std::span<const failed_record> failed) override;
 
   /// The file of this shard, whether or not it exists. In its name every character but letters,
   /// digits, `-`, `_` and `.` is replaced by `_`.

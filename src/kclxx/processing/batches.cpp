@@ -46,12 +46,12 @@ batch_error current_error() {
   }
 }
 
-/// The first record at or after the position; the end when that is not within the batch.
+/// The record at the position; the end when no record of the batch has it.
 std::size_t place_of(const sequence_position& position, const record_batch& batch) {
-  if (position < batch.front().position()) return batch.size();
   const auto found = std::partition_point(
       batch.begin(), batch.end(), [&](const record& one) { return one.position() < position; });
-  return static_cast<std::size_t>(found - batch.begin());
+  const bool is_there = found != batch.end() && found->position() == position;
+  return static_cast<std::size_t>((is_there ? found : batch.end()) - batch.begin());
 }
 
 /// A record of a part that failed, while others of the part may be complete.
@@ -66,7 +66,7 @@ std::vector<named_record> named_in(const record_batch& part, const batch_error& 
   if (!error.reported || !error.reported->are_others_complete()) return all;
   for (const batch_failure::failed& one : error.reported->records()) {
     const std::size_t place = place_of(one.position, part);
-    if (place == part.size() || part[place].position() != one.position) continue;
+    if (place == part.size()) continue;
     all.push_back({place, one.cause ? one.cause : std::make_exception_ptr(*error.reported)});
   }
   const auto before = [](const auto& one, const auto& other) { return one.place < other.place; };
@@ -257,45 +257,46 @@ class batches_processor final : public record_processor {
     }
     if (place && *place > 0) succeed(rest, *place);
     if (stop_.stop_requested()) return;
-    rest.narrow(place ? 0 : part.size());
+    const bool is_outage = failures_.is_outage(error.cause);
+    if (place || !is_outage) rest.narrow(place ? 0 : part.size());
     if (processing::is_lease_gone(error.cause)) std::rethrow_exception(error.cause);
-    const bool is_alone = place || part.size() == 1;
-    if (is_alone &&
+    const bool is_decided = place || is_outage || part.size() == 1;
+    if (is_decided &&
         failures_.is_complete_after(rest.at(0), rest.attempts(0), std::move(error.cause))) {
       complete(rest, 1);
     }
   }
 
-  /// The error names the records that failed. To the circuit the others succeeded, each at its
-  /// place.
+  /// The error names the records that failed.
   void decide(processing::rest_of_batch& rest, const record_batch& part,
               const std::vector<named_record>& named) {
-    using kind = processing::failure_decision::kind;
+    using outcome = processing::failure::outcome;
     const std::vector<std::size_t> incomplete = incomplete_in(part, named);
-    std::vector<std::size_t> again;
-    milliseconds wait{0};
-    std::exception_ptr leaving;
-    auto next_named = named.begin();
-    std::size_t end = 0;  // of the places that were looked at
-    for (const std::size_t place : incomplete) {
-      if (place > end) failures_.on_success();
-      end = place + 1;
-      const bool is_named = next_named != named.end() && next_named->place == place;
-      if (is_named && !leaving) {
-        auto thrown = next_named->cause;
-        const auto decision = failures_.on_failure(rest.at(place), rest.attempts(place), thrown);
-        if (stop_.stop_requested()) return;
-        wait = std::max(wait, decision.delay);
-        ++next_named;
-        if (decision.outcome == kind::complete) continue;
-        if (decision.outcome != kind::retry) leaving = thrown;
-      }
-      again.push_back(place);
+    std::vector<processing::failure> failures;
+    static_cast<void>(rest.attempts(named.back().place));  // none of the following moves them
+    for (const named_record& one : named) {
+      failures.push_back({&rest.at(one.place), &rest.attempts(one.place), one.cause});
     }
-    if (part.size() > end) failures_.on_success();
+    failures_.decide(failures, incomplete.size() < part.size());
+    if (stop_.stop_requested()) return;
+    std::vector<std::size_t> again;
+    auto next_named = named.begin();
+    for (const std::size_t place : incomplete) {
+      const bool is_named = next_named != named.end() && next_named->place == place;
+      const auto at = next_named - named.begin();
+      if (is_named) ++next_named;
+      const bool is_complete =
+          is_named && failures[static_cast<std::size_t>(at)].decided == outcome::complete;
+      if (!is_complete) again.push_back(place);
+    }
+    milliseconds wait{0};
+    for (const processing::failure& one : failures) wait = std::max(wait, one.delay);
     rest.keep(part.size(), again);
     request_checkpoint(rest);
-    if (leaving) std::rethrow_exception(leaving);
+    for (const processing::failure& one : failures) {
+      const bool leaves = one.decided == outcome::stop || one.decided == outcome::lease_gone;
+      if (leaves) std::rethrow_exception(one.thrown);
+    }
     if (wait.count() > 0) shard_.sleep_for(wait);
   }
 
@@ -303,10 +304,10 @@ class batches_processor final : public record_processor {
   [[nodiscard]] std::vector<std::size_t> incomplete_in(
       const record_batch& part, const std::vector<named_record>& named) const {
     std::vector<std::size_t> places;
-    std::unordered_set<std::string_view> keys;
+    std::unordered_set<std::optional<std::string_view>> keys;
     auto next_named = named.begin();
     for (std::size_t place = 0; place < part.size(); ++place) {
-      const std::string_view key = part[place].partition_key().value_or(std::string_view());
+      const std::optional<std::string_view> key = part[place].partition_key();
       const bool is_named = next_named != named.end() && next_named->place == place;
       if (is_named) ++next_named;
       if (is_named && limits_.order == order::key) keys.insert(key);

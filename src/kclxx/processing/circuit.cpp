@@ -9,9 +9,8 @@
 namespace kclxx::processing {
 
 circuit::circuit(const failure_policy& policy)
-    : most_(policy.breaker ? policy.breaker->failures : 0),
-      is_limited_(policy.max_attempts || policy.max_age),
-      max_wait_(policy.breaker ? policy.breaker->max_wait : policy.max_backoff),
+    : most_(policy.breaker ? std::optional(policy.breaker->failures) : std::nullopt),
+      max_wait_(policy.breaker.value_or(circuit_breaker()).max_wait),
       first_wait_(std::min(policy.max_backoff, max_wait_)) {}
 
 std::optional<circuit::outage> circuit::on_success(time_point now) {
@@ -19,53 +18,45 @@ std::optional<circuit::outage> circuit::on_success(time_point now) {
   std::optional<outage> ended;
   if (is_open_) ended = {failures_, now - first_failure_};
   is_quiet_ = true;
-  is_open_ = has_given_up_ = false;
+  is_open_ = false;
   ++successes_;
   probe_ = no_probe;
   failures_ = 0;
   return ended;
 }
 
-circuit::state circuit::on_failure(time_point now, record_state& failed, bool is_bad,
+circuit::state circuit::on_failure(time_point now, record_state& failed, bool is_outage,
                                    std::uint64_t random) {
   const std::lock_guard lock(mutex_);
-  if (most_ == 0) return state::closed;
-  const probe_id probe = std::exchange(failed.probe, no_probe);
-  const bool is_first = !failed.successes;
-  if (is_first) failed.successes = successes_;
-  if (failed.successes != successes_ && !is_open_) return state::closed;
+  const probe_id running = probe_;
+  const probe_id probe = end_attempt(failed);
+  // Since it first failed others have succeeded: that is no outage.
+  const bool is_known = failed.successes != successes_;
+  if (is_known && !is_open_ && !is_outage) return state::closed;
   is_quiet_ = false;
-  if (failures_++ == 0) {
-    first_failure_ = now;
-    is_alone_ = true;
-  } else if (is_first) {
-    is_alone_ = false;
-  }
+  if (failures_++ == 0) first_failure_ = now;
   if (is_open_) {
     // While a probe runs, another failure is of an attempt that began before it. Without a probe
     // it counts, too: each and batches have none, they try one record anyway.
-    if (probe == probe_ && now >= next_probe_) wait(now, 2 * wait_, random);
-    end_probe(probe);
+    if (probe == running && now >= next_probe_) wait(now, 2 * wait_, random);
     return state::open;
   }
-  if (!has_given_up_ && (failures_ < most_ || (is_limited_ && is_alone_))) {
-    has_given_up_ = failed.is_given_up = is_bad && successes_ == 0;
-    return state::closed;
-  }
+  if (!is_outage && (!most_ || failures_ < *most_)) return state::closed;
   is_open_ = true;
   wait(now, first_wait_, random);
   return state::opens;
 }
 
-void circuit::on_permanent_error(record_state& failed) {
-  if (failed.probe == no_probe) return;
+void circuit::on_own_failure(record_state& failed) {
   const std::lock_guard lock(mutex_);
-  end_probe(std::exchange(failed.probe, no_probe));
+  end_attempt(failed);
 }
 
-void circuit::on_parking_failure(record_state& bad) {
-  const std::lock_guard lock(mutex_);
-  if (std::exchange(bad.is_given_up, false)) has_given_up_ = false;
+circuit::probe_id circuit::end_attempt(record_state& failed) {
+  if (!failed.successes) failed.successes = successes_;
+  const probe_id ended = std::exchange(failed.probe, no_probe);
+  if (ended == probe_) probe_ = no_probe;
+  return ended;
 }
 
 std::optional<circuit::time_point> circuit::next_probe() const {
@@ -84,10 +75,6 @@ std::optional<circuit::probe_id> circuit::try_begin_probe(time_point now) {
   if (!is_open_) return no_probe;
   if (probe_ != no_probe || now < next_probe_) return std::nullopt;
   return probe_ = ++last_probe_;
-}
-
-void circuit::end_probe(probe_id ended) {
-  if (ended == probe_) probe_ = no_probe;
 }
 
 void circuit::wait(time_point now, std::chrono::milliseconds time, std::uint64_t random) {

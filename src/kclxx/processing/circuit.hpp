@@ -40,17 +40,15 @@ class circuit {
   struct record_state {
     probe_id probe = no_probe;                 ///< of the attempt that runs
     std::optional<std::uint64_t> successes{};  ///< until its first failure
-    bool is_given_up = false;                  ///< skipped or parked before the first success
   };
 
   enum class state { closed, opens, open };
-  /// An attempt failed, but not with a permanent error. `is_bad`: if the circuit stays closed, the
-  /// record is to be skipped or parked. `random` varies the wait. Returns what the circuit is now.
-  state on_failure(time_point now, record_state& failed, bool is_bad, std::uint64_t random);
-  /// An attempt failed with a permanent error.
-  void on_permanent_error(record_state& failed);
-  /// A bad record could not be parked.
-  void on_parking_failure(record_state& bad);
+  /// An attempt failed. `is_outage`: the program says that it is no record's fault. `random` varies
+  /// the wait. Returns what the circuit is now.
+  state on_failure(time_point now, record_state& failed, bool is_outage, std::uint64_t random);
+  /// An attempt failed that tells nothing of an outage: with a permanent error, or in a call that
+  /// completes other records.
+  void on_own_failure(record_state& failed);
 
   /// May an attempt begin now? If so it has begun; as which probe, if the circuit is open.
   /// std::nullopt: it may not.
@@ -65,11 +63,11 @@ class circuit {
 
  private:
   [[nodiscard]] std::optional<probe_id> try_begin_probe(time_point now);
-  void end_probe(probe_id ended);
+  /// With the mutex held. Returns which probe the attempt was.
+  probe_id end_attempt(record_state& failed);
   void wait(time_point now, std::chrono::milliseconds time, std::uint64_t random);
 
-  const std::int64_t most_;  // failures in a row that open it; 0: none do
-  const bool is_limited_;    // a record can be bad without a permanent error
+  const std::optional<std::int64_t> most_;  // failures in a row that open it
   const std::chrono::milliseconds max_wait_;
   const std::chrono::milliseconds first_wait_;
 
@@ -79,8 +77,6 @@ class circuit {
   probe_id probe_ = no_probe;  // that runs
   probe_id last_probe_ = no_probe;
   std::uint64_t successes_ = 0;  // the first one, and those that followed a failure
-  bool has_given_up_ = false;    // one record, before the first success
-  bool is_alone_ = true;         // all failures since the last success are one record's
   std::int64_t failures_ = 0;    // since the last success
   time_point first_failure_{};
   time_point next_probe_{};

@@ -129,7 +129,7 @@ void dispatcher::set_failure(std::exception_ptr& exception, failure_kind kind, t
 }
 
 void dispatcher::clear_if_unused() {
-  if (has_ended_ && runners_ == 0) work_.clear();
+  if (has_ended_ && runners_ == 0 && !is_parking_) work_.clear();
 }
 
 std::optional<work> dispatcher::take_work(time_point now) {
@@ -228,39 +228,86 @@ void dispatcher::start_handler(const work& work) {
 
 /// An exception belongs to one thread at a time, so that it is destroyed where it is handled.
 void dispatcher::decide(const work& work, std::exception_ptr thrown) {
-  failed_attempts attempts;
+  std::list<decision> decided(1);
+  decision& one = decided.front();
+  one.of = work;
+  one.made = {work.record, &one.attempts, std::move(thrown)};
   {
     const std::lock_guard lock(mutex_);
-    attempts = work_.begin_decision(work.ticket);
+    one.attempts = work_.begin_decision(work.ticket);
   }
   if (is_async_ && service_->is_observed()) {
-    service_->observe(attempt_event(*work.record, work.attempt, work.ended - work.began, thrown));
+    service_->observe(
+        attempt_event(*work.record, work.attempt, work.ended - work.began, one.made.thrown));
   }
-  using kind = failure_decision::kind;
-  failure_decision decision{kind::stop};
-  const bool is_late = stop_.stop_requested();  // nothing can be persisted any more
-  if (!is_late) {
-    try {
-      decision = failures_.on_failure(*work.record, attempts, thrown);
-    } catch (...) {
-      thrown = std::current_exception();
+  if (!stop_.stop_requested()) failures_.judge({&one.made, 1});
+  if (one.made.bad_since.empty()) return carry_out(one);
+  if (!is_async_) return park(decided);
+  change([&](locked_change&) {
+    to_be_parked_.splice(to_be_parked_.end(), decided);
+    if (std::exchange(is_parking_, true)) return;
+    pool_->post([self = weak_from_this()] {
+      if (const auto alive = self.lock()) alive->run_parker();
+    });
+  });
+}
+
+/// All at once.
+void dispatcher::park(std::list<decision>& decided) {
+  std::vector<failure> failures;
+  change([&](locked_change& parking) {
+    for (decision& one : decided) {
+      work_.begin_parking(one.of.ticket, parking.now);
+      failures.push_back(std::move(one.made));
     }
+    wake_by(work_.handlers().stuck_at(parking.now), parking.wake_up);
+  });
+  failures_.park(failures);
+  auto parked = failures.begin();
+  for (decision& one : decided) {
+    one.made = std::move(*parked++);
+    carry_out(one);
   }
+}
+
+void dispatcher::run_parker() noexcept {
+  try {
+    for (;;) {
+      std::list<decision> decided;
+      bool goes_on = false;
+      change([&](locked_change&) {
+        decided.swap(to_be_parked_);
+        goes_on = is_parking_ = !decided.empty() && !is_over();
+        if (!goes_on) clear_if_unused();
+      });
+      if (!goes_on) return;
+      park(decided);
+    }
+  } catch (...) {
+    break_off(std::current_exception());
+  }
+}
+
+void dispatcher::carry_out(decision& decided) {
+  using outcome = failure::outcome;
+  const attempt_ticket& ticket = decided.of.ticket;
+  failure& made = decided.made;
+  const bool is_late = stop_.stop_requested();  // nothing can be persisted any more
   change([&](locked_change& deciding) {
     if (is_late) {
-      work_.remove(work.ticket);
-    } else if (decision.outcome == kind::complete) {
-      mark_complete(work.ticket, deciding.wake_up);
-    } else if (decision.outcome == kind::retry) {
-      const auto due = deciding.now + decision.delay;
-      work_.retry(work.ticket, std::move(attempts), due);
+      work_.remove(ticket);
+    } else if (made.decided == outcome::complete) {
+      mark_complete(ticket, deciding.wake_up);
+    } else if (made.decided == outcome::retry) {
+      const auto due = deciding.now + made.delay;
+      work_.retry(ticket, std::move(decided.attempts), due);
       wake_by(due, deciding.wake_up);
       wake_callback_if_due(deciding.wake_up);  // it may have been the last handler that ran
     } else {
-      work_.remove(work.ticket);
+      work_.remove(ticket);
       set_failure(
-          thrown,
-          decision.outcome == kind::stop ? failure_kind::after_handlers : failure_kind::lease_gone,
+          made.thrown,
+          made.decided == outcome::stop ? failure_kind::after_handlers : failure_kind::lease_gone,
           deciding.now, deciding.wake_up);
     }
   });
@@ -326,16 +373,19 @@ void dispatcher::callback(Body body) {
   });
 }
 
-void dispatcher::process(const record_batch& batch) {
+void dispatcher::process(const record_batch& delivered) {
+  // What a daemon repeats (P69) is complete, or in the window.
+  const record_batch batch = last_admitted_ ? delivered.after(*last_admitted_) : delivered;
   callback([&] {
     if (!pool_ && !batch.empty()) {
-      auto pool = service_->make_thread_pool(is_async_ ? 1 : options_.lanes);
+      const std::size_t of_async = failures_.parks() ? 2 : 1;
+      auto pool = service_->make_thread_pool(is_async_ ? of_async : options_.lanes);
       const std::lock_guard lock(mutex_);
       pool_ = std::move(pool);
     }
-    std::vector<record_queue::key_id> keys;  // user code makes them: without the mutex
+    std::vector<std::string> keys;  // user code makes them: without the mutex
     if (options_.key) {
-      for (const record& one : batch) keys.push_back(record_queue::id_of(options_.key(one)));
+      for (const record& one : batch) keys.push_back(options_.key(one));
     }
     for (std::size_t offset = 0;;) {
       const auto now = service_->now();
@@ -350,6 +400,7 @@ void dispatcher::process(const record_batch& batch) {
       observe_window(true);
       if (!wait(goal::room, time_point::max())) return;
     }
+    if (!batch.empty()) last_admitted_ = batch.back().position();
     throw_failure(time_point::max());
     request_checkpoint();
     observe_window(false);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -26,8 +27,9 @@ namespace kclxx::processing {
 /// callbacks wait for. Runners, completions and callbacks change the work_list under one mutex.
 ///
 /// A runner is a function on a thread of the pool that takes records until none is ready. With a
-/// record_handler there are up to parallel_options::lanes of them. With an async_record_handler
-/// there is one, which starts handlers and decides on failures; completions report on any thread.
+/// record_handler there are up to parallel_options::lanes of them, which park, too. With an
+/// async_record_handler there is one, which starts handlers and decides on failures; completions
+/// report on any thread. Then another thread parks, so that a lot which blocks stops no lane.
 ///
 /// In callbacks, the callbacks' thread admits records and requests checkpoints. While a callback
 /// waits, and between callbacks in a timer, it makes retries ready, reports what is stuck, and
@@ -58,7 +60,7 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   }
 
   // Callbacks. Errors: what ends the processing.
-  /// Returns when the batch is in the window.
+  /// Returns when the batch is in the window, but for the records of a repeated delivery.
   void process(const record_batch& batch);
   /// Returns when all records are complete.
   void finish();
@@ -123,6 +125,15 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   void call_handler(const work& work);
   void start_handler(const work& work);
   void decide(const work& work, std::exception_ptr thrown);
+  /// A record that failed, and what is to become of it.
+  struct decision {
+    work of;
+    failed_attempts attempts{};
+    failure made{};
+  };
+  void park(std::list<decision>& decided);
+  void run_parker() noexcept;
+  void carry_out(decision& decided);
 
   // The callbacks' thread.
   template <class Body>
@@ -155,12 +166,15 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   goal waits_for_ = goal::room;   // while it waits
   std::uint64_t next_bytes_ = 0;  // of the record that waits for goal::room
   std::unique_ptr<detail::thread_pool> pool_;
-  std::size_t runners_ = 0;  // posted or running
+  std::size_t runners_ = 0;           // posted or running
+  std::list<decision> to_be_parked_;  // of an async_record_handler
+  bool is_parking_ = false;           // its parker is posted or runs
   bool has_ended_ = false;
   std::optional<time_point> last_take_;  // the end of drain_timeout: then no runner takes a record
   failure_kind failed_ = failure_kind::none;  // the first failure's
   std::exception_ptr failure_;                // until a callback or a timer throws it
   window_reports reports_;
+  std::optional<sequence_position> last_admitted_;  // the callbacks' thread alone uses it
 };
 
 }  // namespace kclxx::processing

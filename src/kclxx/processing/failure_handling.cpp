@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <kclxx/error.hpp>
 #include <kclxx/observer.hpp>
@@ -13,7 +14,6 @@
 #include "base/environment.hpp"
 #include "base/fnv.hpp"
 #include "base/printable.hpp"
-#include "processing/patience.hpp"
 
 namespace kclxx::processing {
 
@@ -29,6 +29,14 @@ std::uint64_t hash(std::string_view text, std::uint64_t seed) {
   detail::fnv_hash sum(seed);
   sum.add(text);
   return sum.value() ^ (sum.value() >> 32U);
+}
+
+/// Arrival times reach further than a difference of two of them does.
+bool is_older(std::chrono::system_clock::time_point arrival,
+              std::chrono::system_clock::time_point now, std::chrono::seconds most) {
+  const milliseconds age = std::chrono::ceil<milliseconds>(now.time_since_epoch()) -
+                           std::chrono::floor<milliseconds>(arrival.time_since_epoch());
+  return std::chrono::ceil<std::chrono::seconds>(age) > most;
 }
 
 std::string count_of(std::int64_t count, const char* noun) {
@@ -73,6 +81,9 @@ failure_policy checked(failure_policy policy) {
   if (policy.breaker) {
     require(policy.breaker->failures > 0, "breaker->failures is below 1; unset is no breaker");
     require(policy.breaker->max_wait >= none, "breaker->max_wait is negative");
+    require(policy.max_attempts.value_or(0) < policy.breaker->failures,
+            "max_attempts is not below breaker->failures: the circuit would open before a record "
+            "has used up its attempts");
   }
   if (policy.bad_record == bad_record::park && !policy.lot) {
     const auto directory = detail::own_environment("KCLXX_PARKING_DIR");
@@ -90,29 +101,64 @@ failure_handling::failure_handling(failure_policy policy, const shard_context& s
       service_(detail::service_access::of(shard)),
       is_observed_(service_->is_observed()),
       circuit_(policy_) {
-  warn_of_patience(policy_, shard_);
-  if (policy_.bad_record == bad_record::park) policy_.lot->prepare(shard_);
+  if (policy_.bad_record != bad_record::park) return;
+  try {
+    prepare_lot();
+  } catch (...) {
+    const auto thrown = std::current_exception();
+    if (is_lease_gone(thrown)) throw;
+    shard_.log(log_level::error, message_of(thrown) +
+                                     "; a record that has to be parked will be tried again until "
+                                     "it can be");
+  }
 }
 
-failure_decision failure_handling::on_failure(const record& failed, failed_attempts& attempts,
-                                              std::exception_ptr& thrown) {
-  if (is_lease_gone(thrown)) return {failure_decision::kind::lease_gone};
-  ++attempts.count;
-  const std::string error = message_of(thrown);
-  if (attempts.count == 1) attempts.first_error = error;
-  if (is_permanent(thrown)) {
-    circuit_.on_permanent_error(attempts.at_circuit);
-    return on_bad_record(failed, attempts, thrown, error, "a permanent error");
+void failure_handling::prepare_lot() {
+  if (is_lot_prepared_) return;
+  policy_.lot->prepare(shard_);
+  is_lot_prepared_ = true;
+}
+
+void failure_handling::judge(std::span<failure> failures, bool has_completed) {
+  for (failure& one : failures) {
+    if (!is_lease_gone(one.thrown)) continue;
+    one.decided = failure::outcome::lease_gone;
+    return;
   }
-  const std::string why = why_bad(failed, attempts.counted + 1);
-  const auto state = circuit_.on_failure(shard_.now(), attempts.at_circuit, !why.empty(),
-                                         random(failed, attempts.count));
-  if (state == circuit::state::opens) report_open(failed, error);
-  if (state == circuit::state::closed) {
-    ++attempts.counted;
-    if (!why.empty()) return on_bad_record(failed, attempts, thrown, error, why);
+  const bool is_success =
+      has_completed && std::none_of(failures.begin(), failures.end(),
+                                    [this](const failure& one) { return is_outage(one.thrown); });
+  if (is_success) {
+    for (failure& one : failures) circuit_.on_own_failure(one.attempts->at_circuit);
+    on_success();
   }
-  return retry(failed, attempts, error);
+  for (failure& one : failures) {
+    failed_attempts& attempts = *one.attempts;
+    if (attempts.count++ == 0) attempts.first_error = message_of(one.thrown);
+    const error_kind kind = kind_of(one.thrown);
+    const auto state = is_success ? circuit::state::closed : notice(one, kind);
+    if (kind == error_kind::temporary && state == circuit::state::closed) ++attempts.counted;
+    const std::string reason = why_bad(one, kind);
+    if (reason.empty()) {
+      retry(one);
+    } else {
+      one.bad_since = "after " + count_of(attempts.count, "attempt") + " (" + reason + ")";
+      if (policy_.bad_record != bad_record::park) give_up(one);
+      if (one.decided == failure::outcome::stop) return;
+    }
+  }
+}
+
+circuit::state failure_handling::notice(const failure& one, error_kind kind) {
+  auto& at_circuit = one.attempts->at_circuit;
+  if (kind == error_kind::permanent) {
+    circuit_.on_own_failure(at_circuit);
+    return circuit::state::closed;
+  }
+  const auto state = circuit_.on_failure(shard_.now(), at_circuit, kind == error_kind::outage,
+                                         random(*one.record, one.attempts->count));
+  if (state == circuit::state::opens) report_open(one, kind == error_kind::outage);
+  return state;
 }
 
 void failure_handling::on_retry_success(const sequence_position& position, int attempt) {
@@ -122,103 +168,127 @@ void failure_handling::on_retry_success(const sequence_position& position, int a
              position);
 }
 
-failure_decision failure_handling::retry(const record& failed, const failed_attempts& attempts,
-                                         const std::string& error) {
-  const milliseconds delay = backoff(failed, attempts);
+void failure_handling::retry(failure& one) {
+  one.decided = failure::outcome::retry;
+  one.delay = backoff(one);
+  const std::string error = message_of(one.thrown);
   if (is_observed_) {
-    service_->observe(
-        observer::record_retried{failed.position(), attempts.count + 1, delay, error});
+    service_->observe(observer::record_retried{one.record->position(), one.attempts->count + 1,
+                                               one.delay, error});
   }
   if (acquire_log_turn(retries_logged_)) {
     is_failure_logged_ = true;
-    log(log_level::warning, "attempt " + std::to_string(attempts.count) + " at ", failed,
-        " failed: " + error + "; the next one is in " + std::to_string(delay.count()) +
+    log(log_level::warning, "attempt " + std::to_string(one.attempts->count) + " at ", *one.record,
+        " failed: " + error + "; the next one is in " + std::to_string(one.delay.count()) +
             " ms (logged once a minute at most)");
   }
-  return {failure_decision::kind::retry, delay};
 }
 
 bool failure_handling::is_complete_after(const record& failed, failed_attempts& attempts,
                                          std::exception_ptr thrown) {
-  const auto decision = on_failure(failed, attempts, thrown);
-  switch (decision.outcome) {
-    case failure_decision::kind::retry:
-      shard_.sleep_for(decision.delay);
+  failure one{&failed, &attempts, std::move(thrown)};
+  decide({&one, 1});
+  switch (one.decided) {
+    case failure::outcome::retry:
+      shard_.sleep_for(one.delay);
       return false;
-    case failure_decision::kind::complete:
+    case failure::outcome::complete:
       return true;
-    case failure_decision::kind::stop:
-    case failure_decision::kind::lease_gone:
+    case failure::outcome::stop:
+    case failure::outcome::lease_gone:
       break;
   }
-  std::rethrow_exception(thrown);
+  std::rethrow_exception(one.thrown);
 }
 
-bool failure_handling::is_permanent(const std::exception_ptr& thrown) const {
+failure_handling::error_kind failure_handling::kind_of(const std::exception_ptr& thrown) const {
   try {
     std::rethrow_exception(thrown);
+  } catch (const outage_error&) {
+    return error_kind::outage;
   } catch (const permanent_error&) {
-    return true;
+    return error_kind::permanent;
   } catch (const std::exception& error) {
-    return policy_.is_permanent && policy_.is_permanent(error);
-  } catch (...) {
-    return false;
+    if (policy_.is_outage && policy_.is_outage(error)) return error_kind::outage;
+    if (policy_.is_permanent && policy_.is_permanent(error)) return error_kind::permanent;
+  } catch (...) {  // NOLINT(bugprone-empty-catch): nobody can tell
   }
+  return error_kind::temporary;
 }
 
-std::string failure_handling::why_bad(const record& failed, int counted) const {
-  const auto arrival = failed.approximate_arrival_timestamp();
-  if (policy_.max_age && arrival &&
-      std::chrono::ceil<std::chrono::seconds>(shard_.date() - *arrival) > *policy_.max_age) {
+std::string failure_handling::why_bad(const failure& one, error_kind kind) const {
+  if (kind == error_kind::permanent) return "a permanent error";
+  if (kind == error_kind::outage) return {};
+  const auto arrival = one.record->approximate_arrival_timestamp();
+  if (policy_.max_age && arrival && is_older(*arrival, shard_.date(), *policy_.max_age)) {
     return "older than " + std::to_string(policy_.max_age->count()) + " s";
   }
-  if (policy_.max_attempts && counted >= *policy_.max_attempts) {
+  if (policy_.max_attempts && one.attempts->counted >= *policy_.max_attempts) {
     return "no attempt is left";
   }
   return {};
 }
 
-failure_decision failure_handling::on_bad_record(const record& failed, failed_attempts& attempts,
-                                                 std::exception_ptr& thrown,
-                                                 const std::string& error,
-                                                 const std::string& reason) {
-  const std::string after = "after " + count_of(attempts.count, "attempt") + " (" + reason + ")";
+/// For `stop` and `skip`.
+void failure_handling::give_up(failure& one) {
+  const std::string error = message_of(one.thrown);
+  const std::string after = std::exchange(one.bad_since, {});
   if (policy_.bad_record == bad_record::stop) {
-    log(log_level::error, "", failed, " failed " + after + "; the session ends: " + error);
-    return {failure_decision::kind::stop};
+    log(log_level::error, "", *one.record, " failed " + after + "; the session ends: " + error);
+    one.decided = failure::outcome::stop;
+    return;
   }
-  if (policy_.bad_record == bad_record::skip) {
-    log(log_level::error, "", failed, " skipped " + after + ": " + error);
-    if (is_observed_) {
-      service_->observe(observer::record_skipped{failed.position(), attempts.count, error});
-    }
-    return {failure_decision::kind::complete};
-  }
-  try {
-    policy_.lot->park(shard_, {failed, attempts.count, attempts.first_error, error});
-  } catch (...) {
-    const auto of_park = std::current_exception();
-    if (!is_lease_gone(of_park)) return retry_parking(failed, attempts, message_of(of_park));
-    thrown = of_park;
-    return {failure_decision::kind::lease_gone};
-  }
-  log(log_level::warning, "", failed, " parked " + after + ": " + error);
+  log(log_level::error, "", *one.record, " skipped " + after + ": " + error);
   if (is_observed_) {
-    service_->observe(observer::record_parked{failed.position(), attempts.count, error});
+    service_->observe(observer::record_skipped{one.record->position(), one.attempts->count, error});
   }
-  return {failure_decision::kind::complete};
+  one.decided = failure::outcome::complete;
 }
 
-failure_decision failure_handling::retry_parking(const record& failed, failed_attempts& attempts,
-                                                 const std::string& error) {
-  circuit_.on_parking_failure(attempts.at_circuit);
-  attempts.counted = 0;
-  if (acquire_log_turn(parking_failures_logged_)) {
-    log(log_level::error, "", failed,
-        " cannot be parked: " + error +
-            "; it is not complete, and its attempts start anew (logged once a minute at most)");
+void failure_handling::park(std::span<failure> failures) {
+  std::vector<failed_record> bad;
+  for (const failure& one : failures) {
+    if (one.bad_since.empty()) continue;
+    bad.push_back(
+        {*one.record, one.attempts->count, one.attempts->first_error, message_of(one.thrown)});
   }
-  return retry(failed, attempts, error);
+  if (bad.empty()) return;
+  try {
+    prepare_lot();
+    policy_.lot->park(shard_, bad);
+  } catch (...) {
+    return retry_parking(failures, std::current_exception());
+  }
+  for (failure& one : failures) {
+    if (one.bad_since.empty()) continue;
+    one.decided = failure::outcome::complete;
+    const std::string error = message_of(one.thrown);
+    log(log_level::warning, "", *one.record, " parked " + one.bad_since + ": " + error);
+    if (is_observed_) {
+      service_->observe(
+          observer::record_parked{one.record->position(), one.attempts->count, error});
+    }
+  }
+}
+
+void failure_handling::retry_parking(std::span<failure> failures,
+                                     const std::exception_ptr& of_park) {
+  for (failure& one : failures) {
+    if (one.bad_since.empty()) continue;
+    one.bad_since.clear();
+    if (is_lease_gone(of_park)) {
+      one.thrown = of_park;
+      one.decided = failure::outcome::lease_gone;
+      continue;
+    }
+    if (acquire_log_turn(parking_failures_logged_)) {
+      log(log_level::error, "", *one.record,
+          " cannot be parked: " + message_of(of_park) +
+              "; it is not complete, and is tried again (logged once a minute at most)");
+    }
+    one.thrown = of_park;
+    retry(one);
+  }
 }
 
 bool failure_handling::close() {
@@ -234,13 +304,16 @@ bool failure_handling::close() {
   return true;
 }
 
-void failure_handling::report_open(const record& failed, const std::string& error) {
+void failure_handling::report_open(const failure& last, bool is_outage) {
   const auto failures = circuit_.failures();
+  const std::string error = message_of(last.thrown);
   log(log_level::error,
-      "the circuit is open: the last " + count_of(failures, "attempt") +
-          " failed, so the fault is probably in no record. Until one succeeds, none is counted, "
-          "and one at a time is made. The last one, at ",
-      failed, ": " + error);
+      "the circuit is open: " +
+          (is_outage ? "the program reports an outage"
+                     : "the last " + count_of(failures, "attempt") +
+                           " failed, so the fault is probably in no record") +
+          ". Until one succeeds, none is counted, and one at a time is made. The last one, at ",
+      *last.record, ": " + error);
   if (is_observed_) service_->observe(observer::circuit_changed{true, failures, error});
 }
 
@@ -252,15 +325,14 @@ bool failure_handling::acquire_log_turn(std::optional<shard_context::clock::time
   return true;
 }
 
-milliseconds failure_handling::backoff(const record& failed,
-                                       const failed_attempts& attempts) const {
+milliseconds failure_handling::backoff(const failure& one) const {
   const auto probe = circuit_.next_probe();
   const auto now = shard_.now();
   // A permanent error sets no next probe.
   if (probe && *probe > now) return std::chrono::ceil<milliseconds>(*probe - now);
   return detail::jittered(
-      detail::longest_backoff(policy_.initial_backoff, policy_.max_backoff, attempts.count),
-      random(failed, attempts.count));
+      detail::longest_backoff(policy_.initial_backoff, policy_.max_backoff, one.attempts->count),
+      random(*one.record, one.attempts->count));
 }
 
 /// The same in every run with the same seed, so that a test's time does not vary.

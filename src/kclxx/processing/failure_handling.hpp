@@ -7,6 +7,7 @@
 #include <exception>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -35,7 +36,7 @@ failure_policy checked(failure_policy policy);
 /// The failed attempts of one record. Who runs the record keeps it until the record is complete.
 struct failed_attempts {
   int count = 0;    ///< in all
-  int counted = 0;  ///< for max_attempts; 0 again when parking has failed
+  int counted = 0;  ///< for max_attempts
   std::string first_error{};
   circuit::record_state at_circuit{};
 };
@@ -45,16 +46,20 @@ observer::record_attempted attempt_event(const record& attempted, int attempt,
                                          std::chrono::nanoseconds duration,
                                          const std::exception_ptr& thrown);
 
-/// What becomes of a record that failed.
-struct failure_decision {
-  enum class kind {
+/// A record that failed, and what becomes of it.
+struct failure {
+  enum class outcome {
     retry,       ///< after `delay`
     complete,    ///< it was skipped or parked
-    stop,        ///< the exception leaves the callback, once what is complete is checkpointed
+    stop,        ///< `thrown` leaves the callback, once what is complete is checkpointed
     lease_gone,  ///< the same, at once: the record did not fail, and nothing can be persisted
   };
-  kind outcome;
-  std::chrono::milliseconds delay{0};  ///< of retry
+  const kclxx::record* record;
+  failed_attempts* attempts;  ///< of the record; the decision counts this one
+  std::exception_ptr thrown;  ///< by its attempt; after the decision, what leaves the callback
+  outcome decided = outcome::retry;
+  std::chrono::milliseconds delay{0};
+  std::string bad_since{};  ///< why it is to be parked; empty: it is not
 };
 
 /// Decides for every form of processing what becomes of a record that failed: parks it, counts it,
@@ -63,13 +68,15 @@ struct failure_decision {
 /// 1. Call a handler; a synchronous one through attempt(), which reports its end to observers.
 /// 2. Call on_success when an attempt succeeded, and on_retry_success too when it was not the
 ///    record's first one.
-/// 3. Call on_failure when a handler threw, and do what it decides.
+/// 3. Call decide when a handler threw, and do what it decides.
 ///
 /// Thread safety: all functions may be called from any thread, for different records.
 /// Lifetime: `shard` outlives it.
 class failure_handling {
  public:
-  /// Precondition: the policy is checked(). Errors: what the parking lot's prepare() throws.
+  /// Precondition: the policy is checked(). Errors: a lost lease that the parking lot's prepare()
+  /// throws; any other failure of it is logged, and prepare() is called again before a record is
+  /// parked.
   failure_handling(failure_policy policy, const shard_context& shard);
 
   /// Calls the handler, which is `call`, and reports the attempt to the observers, if there are
@@ -91,6 +98,8 @@ class failure_handling {
     if (thrown) std::rethrow_exception(thrown);
   }
 
+  [[nodiscard]] bool parks() const { return policy_.bad_record == bad_record::park; }
+
   /// The circuit's, for a form that calls several handlers at the same time.
   [[nodiscard]] std::optional<circuit::probe_id> try_begin(circuit::time_point now) {
     return circuit_.try_begin(now);
@@ -103,37 +112,45 @@ class failure_handling {
   bool on_success() { return !circuit_.is_quiet() && close(); }
   void on_retry_success(const sequence_position& position, int attempt);
 
-  /// `attempts` is the record's; it counts this one. `thrown` becomes what leaves the callback, if
-  /// the decision is that something does. Errors: what policy.is_permanent throws. Blocking: while
-  /// a record is parked.
-  [[nodiscard]] failure_decision on_failure(const record& failed, failed_attempts& attempts,
-                                            std::exception_ptr& thrown);
+  /// Whether the program says that this is no record's fault.
+  [[nodiscard]] bool is_outage(const std::exception_ptr& thrown) const {
+    return kind_of(thrown) == error_kind::outage;
+  }
 
-  /// For a form that processes one record after the other: on_failure, and the wait before a
-  /// further attempt. False when the record is tried again. Errors: what ends the processing.
-  /// Blocking: as on_failure, and until the next attempt.
+  /// Decides on the records that failed in one call of a handler, at least one. `has_completed`:
+  /// the call completed others. Errors: what policy.is_permanent throws. Blocking: while records
+  /// are parked, all with one call.
+  void decide(std::span<failure> failures, bool has_completed = false) {
+    judge(failures, has_completed);
+    park(failures);
+  }
+  /// The two steps of decide(). The first one leaves those to the second that have `bad_since`.
+  /// Blocking: judge() does not; park() while the records are parked.
+  void judge(std::span<failure> failures, bool has_completed = false);
+  void park(std::span<failure> failures);
+
+  /// For a form that processes one record after the other: decide, and the wait before a further
+  /// attempt. False when the record is tried again. Errors: what ends the processing.
+  /// Blocking: as decide, and until the next attempt.
   [[nodiscard]] bool is_complete_after(const record& failed, failed_attempts& attempts,
                                        std::exception_ptr thrown);
 
  private:
-  [[nodiscard]] bool is_permanent(const std::exception_ptr& thrown) const;
-  /// Why the record is bad though its error is not permanent, after so many attempts; empty: it is
-  /// not.
-  [[nodiscard]] std::string why_bad(const record& failed, int counted) const;
-  failure_decision on_bad_record(const record& failed, failed_attempts& attempts,
-                                 std::exception_ptr& thrown, const std::string& error,
-                                 const std::string& reason);
-  [[nodiscard]] failure_decision retry(const record& failed, const failed_attempts& attempts,
-                                       const std::string& error);
-  [[nodiscard]] failure_decision retry_parking(const record& failed, failed_attempts& attempts,
-                                               const std::string& error);
-  [[nodiscard]] std::chrono::milliseconds backoff(const record& failed,
-                                                  const failed_attempts& attempts) const;
+  enum class error_kind { temporary, permanent, outage };
+  [[nodiscard]] error_kind kind_of(const std::exception_ptr& thrown) const;
+  circuit::state notice(const failure& one, error_kind kind);
+  /// Why the record is bad; empty: it is not.
+  [[nodiscard]] std::string why_bad(const failure& one, error_kind kind) const;
+  void give_up(failure& one);
+  void retry(failure& one);
+  void prepare_lot();
+  void retry_parking(std::span<failure> failures, const std::exception_ptr& of_park);
+  [[nodiscard]] std::chrono::milliseconds backoff(const failure& one) const;
   [[nodiscard]] std::uint64_t random(const record& failed, int failures) const;
   void log(log_level level, const std::string& beginning, const record& subject,
            const std::string& ending) const;
   bool close();
-  void report_open(const record& failed, const std::string& error);
+  void report_open(const failure& last, bool is_outage);
 
   /// True at most once a minute, for what repeats while no record succeeds. Sets `last`, when it
   /// was logged.
@@ -145,6 +162,7 @@ class failure_handling {
   const bool is_observed_;
   circuit circuit_;
 
+  std::atomic<bool> is_lot_prepared_ = false;
   std::atomic<bool> is_failure_logged_ = false;  // and no success since
   std::mutex mutex_;
   std::optional<shard_context::clock::time_point> retries_logged_;

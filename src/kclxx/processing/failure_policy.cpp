@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
 #include <kclxx/processing/failure_policy.hpp>
 
-#include "base/backoff.hpp"
-#include "base/duration.hpp"
 #include "processing/failure_handling.hpp"
 
 namespace kclxx {
@@ -15,6 +12,7 @@ parking_lot::~parking_lot() = default;
 void parking_lot::prepare(const shard_context&) {}
 
 permanent_error::~permanent_error() = default;
+outage_error::~outage_error() = default;
 
 namespace {
 
@@ -44,27 +42,5 @@ batch_failure::batch_failure(std::vector<failed> records) {
 }
 
 batch_failure::~batch_failure() = default;
-
-std::optional<std::chrono::milliseconds> failure_policy::patience() const {
-  using std::chrono::milliseconds;
-  const auto wait_after = [used = processing::with_limited_waits(*this)](int failures) {
-    return detail::longest_backoff(used.initial_backoff, used.max_backoff, failures);
-  };
-  std::optional<milliseconds> total;
-  if (max_attempts) {
-    total = milliseconds(0);
-    // From the 64th on the wait has reached its maximum, whatever it is.
-    for (int failures = 1; failures < std::min(*max_attempts, 64); ++failures) {
-      *total += wait_after(failures);
-    }
-    *total += std::max(*max_attempts - 64, 0) * wait_after(64);
-  }
-  if (max_age) {
-    constexpr std::chrono::seconds most = detail::ten_years;
-    const milliseconds aged = std::min(*max_age, most) + wait_after(64);
-    total = total ? std::min(*total, aged) : aged;
-  }
-  return total;
-}
 
 }  // namespace kclxx

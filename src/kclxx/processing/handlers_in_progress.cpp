@@ -18,7 +18,12 @@ attempt_ticket handlers_in_progress::add(ordinal record_number, int attempt_numb
   const attempt_ticket ticket{free_.back(), next_serial_++};
   free_.pop_back();
   if (attempt_number > 1) ++retrying_;
-  all_[ticket.place] = {record_number, attempt_number, now, now, false, 0, ticket.serial};
+  ++running_;
+  all_[ticket.place] = {.record_number = record_number,
+                        .number = attempt_number,
+                        .began = now,
+                        .touched = now,
+                        .serial = ticket.serial};
   return ticket;
 }
 
@@ -43,15 +48,29 @@ handlers_in_progress::attempt handlers_in_progress::remove(const attempt_ticket&
   const attempt was = found;
   forget_reports(found);
   if (found.number > 1) --retrying_;
+  if (found.at == attempt::step::runs) --running_;
   found.serial = 0;
   free_.push_back(ticket.place);
   return was;
 }
 
+void handlers_in_progress::fail(attempt& ended) noexcept {
+  if (ended.at == attempt::step::runs) --running_;
+  ended.at = attempt::step::failed;
+}
+
+void handlers_in_progress::begin_parking(const attempt_ticket& ticket, time_point now) noexcept {
+  attempt& parked = all_[ticket.place];
+  fail(parked);
+  forget_reports(parked);
+  parked.at = attempt::step::parking;
+  parked.began = parked.touched = now;
+}
+
 void handlers_in_progress::clear() {
   all_.clear();
   free_.clear();
-  stuck_ = retrying_ = 0;
+  stuck_ = retrying_ = running_ = 0;
 }
 
 std::optional<handlers_in_progress::time_point> handlers_in_progress::oldest_stuck()
@@ -71,7 +90,8 @@ std::optional<handlers_in_progress::time_point> handlers_in_progress::stuck_at(
 
 std::optional<handlers_in_progress::time_point> handlers_in_progress::due(
     const attempt& begun) const noexcept {
-  if (begun.serial == 0 || begun.has_ended || stuck_after_ <= std::chrono::milliseconds(0)) {
+  if (begun.serial == 0 || begun.at == attempt::step::failed ||
+      stuck_after_ <= std::chrono::milliseconds(0)) {
     return std::nullopt;
   }
   std::chrono::milliseconds interval = stuck_after_;
@@ -99,12 +119,6 @@ std::optional<handlers_in_progress::time_point> handlers_in_progress::next_due()
     if (when) first = std::min(first.value_or(*when), *when);
   }
   return first;
-}
-
-std::size_t handlers_in_progress::running() const noexcept {
-  return static_cast<std::size_t>(std::count_if(all_.begin(), all_.end(), [](const attempt& begun) {
-    return begun.serial != 0 && !begun.has_ended;
-  }));
 }
 
 }  // namespace kclxx::processing

@@ -28,8 +28,9 @@ class handlers_in_progress {
     ordinal record_number = 0;
     int number = 1;
     time_point began{};
-    time_point touched{};    // the stuck clock began
-    bool has_ended = false;  // only the decision on its failure is to come
+    time_point touched{};  // the stuck clock began
+    // Once it has failed, only the decision is to come, or the record is being parked.
+    enum class step { runs, failed, parking } at = step::runs;
     // Reports so far; the next one is due after twice the time of the last.
     int reports = 0;
     std::uint64_t serial = 0;
@@ -50,8 +51,11 @@ class handlers_in_progress {
   [[nodiscard]] std::size_t size() const noexcept { return all_.size() - free_.size(); }
   /// Of these, the ones of records that have failed before.
   [[nodiscard]] std::size_t retrying() const noexcept { return retrying_; }
-  /// Without those that have ended.
-  [[nodiscard]] std::size_t running() const noexcept;
+  /// Of these, the ones that have not ended.
+  [[nodiscard]] std::size_t running() const noexcept { return running_; }
+  /// Precondition of these two: it is there. The attempt has failed; its record is being parked.
+  void fail(attempt& ended) noexcept;
+  void begin_parking(const attempt_ticket& ticket, time_point now) noexcept;
   /// How many were reported as stuck.
   [[nodiscard]] std::size_t stuck() const noexcept { return stuck_; }
   /// When the oldest of these began.
@@ -73,6 +77,7 @@ class handlers_in_progress {
   std::uint64_t next_serial_ = 1;
   std::size_t stuck_ = 0;
   std::size_t retrying_ = 0;
+  std::size_t running_ = 0;
 };
 
 }  // namespace kclxx::processing

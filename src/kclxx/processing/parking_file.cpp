@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <fcntl.h>
 #include <optional>
+#include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <sys/file.h>
@@ -32,17 +34,16 @@ using std::filesystem::path;
 /// A file that lines are appended to, locked against other processes.
 class locked_file {
  public:
-  /// `operation`: LOCK_EX; with LOCK_NB it can return without the lock.
-  explicit locked_file(const path& file, int operation = LOCK_EX) : path_(file) {
-    constexpr int flags = O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
+  /// Waits for another process's lock if there is a `shard`, but not for ever.
+  locked_file(const path& file, const shard_context* shard) : path_(file) {
+    constexpr int flags = O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
     struct stat about {};
     do {
       fd_ = io::descriptor(::open(path_.c_str(), flags, 0600));
       if (fd_.get() < 0) raise("cannot open", path_);
-      while (::flock(fd_.get(), operation) != 0) {
-        if (errno == EWOULDBLOCK) return;
-        if (errno != EINTR) raise("cannot lock", path_);
-      }
+      if (::fstat(fd_.get(), &about) != 0) raise("cannot read", path_);
+      require_own(about);
+      if (!lock(shard)) return;
       if (::fstat(fd_.get(), &about) != 0) raise("cannot read", path_);
       // Who waited for the lock may have a file that was moved away or deleted meanwhile.
     } while (!is_named(about));
@@ -81,6 +82,34 @@ class locked_file {
   }
 
  private:
+  /// In a file that somebody else has made or can write, records could be read, cut or forged.
+  void require_own(const struct stat& about) const {
+    const auto refuse = [this](std::errc why, const char* text) {
+      throw std::system_error(std::make_error_code(why), path_.string() + " " + text);
+    };
+    if (!S_ISREG(about.st_mode)) refuse(std::errc::invalid_argument, "is no regular file");
+    if (about.st_uid != ::geteuid()) {
+      refuse(std::errc::operation_not_permitted, "belongs to another user");
+    }
+    if ((about.st_mode & 022U) != 0) {
+      refuse(std::errc::operation_not_permitted, "can be written by other users");
+    }
+  }
+  /// A suspended process may keep the lock, and who can read the file may take it.
+  bool lock(const shard_context* shard) {
+    using namespace std::chrono_literals;
+    const auto end = shard == nullptr ? shard_context::clock::time_point() : shard->now() + 5s;
+    while (::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno == EINTR) continue;
+      if (errno != EWOULDBLOCK) raise("cannot lock", path_);
+      if (shard == nullptr) return false;
+      if (shard->now() >= end || !shard->sleep_for(50ms)) {
+        throw std::system_error(std::make_error_code(std::errc::timed_out),
+                                "another process keeps " + path_.string() + " locked");
+      }
+    }
+    return true;
+  }
   [[nodiscard]] bool is_named(const struct stat& opened) const {
     struct stat named {};
     if (::stat(path_.c_str(), &named) == 0) {
@@ -105,7 +134,8 @@ class locked_file {
 };
 
 void append_name(std::string& out, std::string_view name) {
-  out.append(out.empty() ? "{\"" : ",\"").append(name).append("\":");
+  const bool is_first = out.empty() || out.back() == '\n';
+  out.append(is_first ? "{\"" : ",\"").append(name).append("\":");
 }
 
 void append(std::string& out, std::string_view name, std::int64_t value) {
@@ -122,11 +152,9 @@ void append(std::string& out, std::string_view name, const std::optional<std::st
   }
 }
 
-std::string line_of(const shard_context& shard, const failed_record& failed) {
+void append_line(std::string& line, const shard_context& shard, const failed_record& failed) {
   const auto [data, partition_key, sequence_number, sub_sequence_number, arrival] =
       failed.record.as_fields();
-  std::string line;
-  line.reserve(failed.record.data().size() * 4 / 3 + 512);
   if (shard.application_name()) append(line, "application", *shard.application_name());
   if (shard.stream_name()) append(line, "stream", *shard.stream_name());
   append(line, "shard", shard.shard_id());
@@ -147,7 +175,7 @@ std::string line_of(const shard_context& shard, const failed_record& failed) {
   } else {
     line += "null";
   }
-  return line + "}\n";
+  line += "}\n";
 }
 
 /// A name from the daemon, as a part of a file's name.
@@ -176,18 +204,19 @@ path parking_file::file_of(const shard_context& shard) const {
 void parking_file::prepare(const shard_context& shard) {
   const path where = file_of(shard);
   try {
-    locked_file(where, LOCK_EX | LOCK_NB).remove_if_empty();
+    locked_file(where, nullptr).remove_if_empty();
   } catch (const std::system_error& error) {
-    throw std::system_error(error.code(), "records cannot be parked in " + where.string());
+    throw std::runtime_error(std::string("records cannot be parked: ") + error.what());
   }
 }
 
-void parking_file::park(const shard_context& shard, const failed_record& failed) {
+void parking_file::park(const shard_context& shard, std::span<const failed_record> failed) {
   const path where = file_of(shard);
-  std::string line = line_of(shard, failed);
-  locked_file file(where);
-  if (file.ends_within_a_line()) line.insert(line.begin(), '\n');
-  file.append_durably(line);
+  std::string lines;
+  for (const failed_record& one : failed) append_line(lines, shard, one);
+  locked_file file(where, &shard);
+  if (file.ends_within_a_line()) lines.insert(lines.begin(), '\n');
+  file.append_durably(lines);
 }
 
 }  // namespace kclxx

@@ -2,22 +2,11 @@
 #include "processing/record_queue.hpp"
 
 #include <algorithm>
-#include <random>
-
-#include "base/fnv.hpp"
 
 namespace kclxx::processing {
 
-record_queue::key_id record_queue::id_of(const std::optional<std::string_view>& key) {
-  static const std::uint64_t seed =
-      (std::uint64_t{std::random_device{}()} << 32U) + std::random_device{}();
-  detail::fnv_hash sum(seed);
-  if (key) sum.add(*key);
-  return sum.value() + (key ? 0 : 1);
-}
-
 std::size_t record_queue::admit(const record_batch& batch, std::size_t offset, time_point now,
-                                const std::vector<key_id>& keys) {
+                                std::span<std::string> keys) {
   std::uint64_t bytes = window_.bytes();
   std::size_t count = 0;
   for (; offset + count < batch.size(); ++count) {
@@ -27,11 +16,14 @@ std::size_t record_queue::admit(const record_batch& batch, std::size_t offset, t
   }
   const ordinal first = window_.end();
   window_.admit(batch.slice(offset, count), now);
-  const auto key_of = [&](std::size_t place) {
-    return keys.empty() ? id_of(batch[place].partition_key()) : keys[place];
+  const auto make_link = [&](std::size_t place) {
+    if (keys.empty()) return link{batch[place].partition_key()};
+    link made{{}, std::make_unique<const std::string>(std::move(keys[place]))};
+    made.key = *made.own;
+    return made;
   };
   for (std::size_t i = 0; i < count; ++i) {
-    if (order_ == order::none || push(first + i, key_of(offset + i))) new_.push(first + i);
+    if (order_ == order::none || push(first + i, make_link(offset + i))) new_.push(first + i);
   }
   return count;
 }
@@ -43,29 +35,26 @@ bool record_queue::wants_more(std::uint64_t next_bytes) const noexcept {
          window_.bytes() <= most_bytes_ - most_bytes_ / 8;
 }
 
-bool record_queue::push(ordinal number, key_id key) {
-  const auto [newest, is_first] = keys_.try_emplace(key, number);
-  links_.push_back({key, 0});
+bool record_queue::push(ordinal number, link added) {
+  const auto [newest, is_first] = keys_.try_emplace(added.key, number);
+  links_.push_back(std::move(added));
   if (!is_first) link_of(std::exchange(newest->second, number)).next_of_key = number;
   return is_first;
 }
 
 std::optional<ordinal> record_queue::pop(ordinal number) {
-  const auto [key, next_of_key] = link_of(number);
-  for (; first_link_ != window_.begin(); ++first_link_) links_.pop_front();
-  if (next_of_key == 0) {
-    keys_.erase(key);
-    return std::nullopt;
+  const link& completed = link_of(number);
+  std::optional<ordinal> next;
+  if (completed.next_of_key == 0) {
+    keys_.erase(completed.key);
+  } else {
+    next = completed.next_of_key;
+    auto of_key = keys_.extract(completed.key);
+    of_key.key() = link_of(*next).key;
+    keys_.insert(std::move(of_key));
   }
-  return next_of_key;
-}
-
-ordinal record_queue::oldest_first::take_newest() {
-  const auto newest = std::max_element(c.begin(), c.end());
-  const ordinal number = *newest;
-  c.erase(newest);
-  std::make_heap(c.begin(), c.end(), comp);
-  return number;
+  for (; first_link_ != window_.begin(); ++first_link_) links_.pop_front();
+  return next;
 }
 
 std::optional<ordinal> record_queue::take(choice first) {
@@ -73,8 +62,6 @@ std::optional<ordinal> record_queue::take(choice first) {
   if (!due_.empty() && (first == choice::failed || new_.empty())) {
     taken = due_.front();
     due_.pop_front();
-  } else if (!new_.empty() && first == choice::newest) {
-    taken = new_.take_newest();
   } else if (!new_.empty()) {
     taken = new_.top();
     new_.pop();

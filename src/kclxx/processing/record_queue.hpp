@@ -6,8 +6,11 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <queue>
+#include <span>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -24,7 +27,7 @@ namespace kclxx::processing {
 /// key, and the failed records that are tried again later. A record is ready, taken, waiting for a
 /// retry, waiting for its key, or complete.
 ///
-/// Pure, but for the seed of id_of. Thread safety: none.
+/// Pure. Thread safety: none.
 class record_queue {
  public:
   using time_point = completion_window::time_point;
@@ -34,25 +37,20 @@ class record_queue {
   record_queue(const record_queue&) = delete;
   record_queue& operator=(const record_queue&) = delete;
 
-  /// Identifies a key: a hash with a seed of the process, so that who chooses keys cannot make them
-  /// collide. Two keys of one hash would wait for each other, which breaks no order.
-  using key_id = std::uint64_t;
-  /// Records without a key are one key.
-  [[nodiscard]] static key_id id_of(const std::optional<std::string_view>& key);
-
   /// Takes records of the batch in, from `offset` on, until the window is full. A record that is
   /// larger than the window is taken in when the window is empty. Returns how many. `keys` are
-  /// those of all records of the batch; empty: the partition keys.
+  /// those of all records of the batch, and are moved from; empty: the partition keys. Records
+  /// without a key are one key.
   std::size_t admit(const record_batch& batch, std::size_t offset, time_point now,
-                    const std::vector<key_id>& keys = {});
+                    std::span<std::string> keys = {});
   /// Whether a record of so many bytes fits, and at least an eighth of the window is free or
   /// nothing is ready: then it is worth while to admit more.
   [[nodiscard]] bool wants_more(std::uint64_t next_bytes) const noexcept;
 
   [[nodiscard]] std::size_t ready() const noexcept { return new_.size() + due_.size(); }
-  enum class choice { oldest, newest, failed };
-  /// A record that is ready: the oldest or newest new one; a failed one that is due when there is
-  /// none, or when those come first. It is taken until one of the next two is called for it.
+  enum class choice { oldest, failed };
+  /// A record that is ready: the oldest new one; a failed one that is due when there is none, or
+  /// when those come first. It is taken until one of the next two is called for it.
   [[nodiscard]] std::optional<ordinal> take(choice first = choice::oldest);
   void complete(ordinal number);
   void retry_at(ordinal number, time_point due);
@@ -78,18 +76,16 @@ class record_queue {
   using retry = std::pair<time_point, ordinal>;
   template <class Value>
   using smallest_first = std::priority_queue<Value, std::vector<Value>, std::greater<>>;
-  struct oldest_first : smallest_first<ordinal> {
-    /// Looks at all. Precondition: there is one.
-    ordinal take_newest();
-  };
+  using key_type = std::optional<std::string_view>;
   struct link {
-    key_id key;
-    ordinal next_of_key;  // 0 for none
+    key_type key;                              // in the record's memory, or:
+    std::unique_ptr<const std::string> own{};  // a key that is no partition key
+    ordinal next_of_key = 0;                   // 0 for none
   };
 
   [[nodiscard]] link& link_of(ordinal number) { return links_[number - first_link_]; }
   /// True when it is the first of its key, which may be processed.
-  bool push(ordinal number, key_id key);
+  bool push(ordinal number, link added);
   /// The next record of its key, if there is one.
   std::optional<ordinal> pop(ordinal number);
 
@@ -97,12 +93,12 @@ class record_queue {
   std::size_t most_records_;
   std::uint64_t most_bytes_;
   completion_window window_;
-  oldest_first new_;         // ready, and not tried before
-  std::deque<ordinal> due_;  // ready, and failed before
+  smallest_first<ordinal> new_;  // ready, and not tried before
+  std::deque<ordinal> due_;      // ready, and failed before
   smallest_first<retry> retries_;
   // Of order::key: the newest of each key's incomplete records, and the records in the order of
-  // delivery.
-  std::unordered_map<key_id, ordinal> keys_;
+  // delivery. A key's text belongs to the oldest of these records.
+  std::unordered_map<key_type, ordinal> keys_;
   std::deque<link> links_;
   ordinal first_link_ = 0;
 };

@@ -24,8 +24,10 @@ std::string key_of(const record& record) {
 }  // namespace
 
 std::string stuck_report::text() const {
-  return "a handler is stuck: it has had record " + record + " for " + text_of(event.age) +
-         "; the oldest record that is not complete is " + oldest_record;
+  return (is_parking ? "the parking lot is stuck: it has had record "
+                     : "a handler is stuck: it has had record ") +
+         record + " for " + text_of(event.age) + "; the oldest record that is not complete is " +
+         oldest_record;
 }
 
 work_list::work_list(const parallel_options& options, bool is_async)
@@ -36,7 +38,7 @@ work_list::work_list(const parallel_options& options, bool is_async)
 
 std::size_t work_list::runners_wanted(std::size_t runners) const {
   if (!is_async_) return std::min(lanes_ - runners, queue_.ready());
-  const bool has_work = !failed_.empty() || (queue_.ready() > 0 && handlers_.size() < lanes_);
+  const bool has_work = !failed_.empty() || (queue_.ready() > 0 && has_lane());
   return runners == 0 && has_work ? 1 : 0;
 }
 
@@ -55,10 +57,7 @@ std::optional<work> work_list::take(time_point now, circuit::probe_id probe) {
   const bool is_probe = probe != circuit::no_probe;
   const bool is_retry_next =
       !was_retry_ && (is_probe ? was_new_probe_ : handlers_.retrying() < most);
-  // What failed so far are the oldest records: the newest one may well be of a key that does not.
-  const auto number = queue_.take(is_retry_next ? choice::failed
-                                  : is_probe    ? choice::newest
-                                                : choice::oldest);
+  const auto number = queue_.take(is_retry_next ? choice::failed : choice::oldest);
   if (is_probe) attempts_[*number].at_circuit.probe = probe;
   taken.emplace();
   taken->record = &window().at(*number);
@@ -73,7 +72,8 @@ std::optional<work> work_list::take(time_point now, circuit::probe_id probe) {
 
 const handlers_in_progress::attempt* work_list::running(const attempt_ticket& ticket) noexcept {
   const auto* const found = handlers_.find(ticket);
-  return found != nullptr && !found->has_ended ? found : nullptr;
+  return found != nullptr && found->at == handlers_in_progress::attempt::step::runs ? found
+                                                                                    : nullptr;
 }
 
 void work_list::complete(const attempt_ticket& ticket) {
@@ -90,7 +90,7 @@ void work_list::retry(const attempt_ticket& ticket, failed_attempts attempts, ti
 
 void work_list::fail(const attempt_ticket& ticket, std::exception_ptr exception, time_point now) {
   auto& attempt = *handlers_.find(ticket);
-  attempt.has_ended = true;
+  handlers_.fail(attempt);
   failed_.push_back({ticket,
                      std::move(exception),
                      &window().at(attempt.record_number),
@@ -115,7 +115,7 @@ bool work_list::fail_thrown(const work& thrown_by, std::exception_ptr& thrown, t
 
 failed_attempts work_list::begin_decision(const attempt_ticket& ticket) {
   auto& attempt = *handlers_.find(ticket);
-  attempt.has_ended = true;
+  handlers_.fail(attempt);
   const auto found = attempts_.find(attempt.record_number);
   return found == attempts_.end() ? failed_attempts{} : found->second;
 }
@@ -137,6 +137,7 @@ std::optional<stuck_report> work_list::report(const attempt_ticket& ticket, time
   event.attempt = attempt->number;
   event.age = std::chrono::duration_cast<milliseconds>(now - attempt->began);
   return stuck_report{std::move(event), describe(attempt->record_number),
+                      attempt->at == handlers_in_progress::attempt::step::parking,
                       describe(window().begin()) + ", delivered " +
                           text_of(now - window().oldest_delivery()) + " ago"};
 }

@@ -37,6 +37,7 @@ struct work {
 struct stuck_report {
   observer::handlers_stuck event;
   std::string record;
+  bool is_parking;            // the parking lot has it, not a handler
   std::string oldest_record;  // that is not complete
 
   [[nodiscard]] std::string text() const;
@@ -60,7 +61,7 @@ class work_list {
 
   /// Whether take() has a handler called.
   [[nodiscard]] bool is_for_handler() const noexcept {
-    return failed_.empty() && handlers_.size() < lanes_ && queue_.ready() > 0;
+    return failed_.empty() && has_lane() && queue_.ready() > 0;
   }
   /// `probe`: what the circuit has admitted, if it is for a handler.
   [[nodiscard]] std::optional<work> take(time_point now,
@@ -81,6 +82,10 @@ class work_list {
   /// The decision on a failure begins; these are the record's attempts before it. Precondition: it
   /// was not removed.
   [[nodiscard]] failed_attempts begin_decision(const attempt_ticket& ticket);
+  /// The decision is to park it. Precondition: it was not removed.
+  void begin_parking(const attempt_ticket& ticket, time_point now) {
+    handlers_.begin_parking(ticket, now);
+  }
 
   /// How many handlers are stuck, and for how long.
   [[nodiscard]] observer::handlers_stuck stuck(time_point now) const;
@@ -100,6 +105,10 @@ class work_list {
   }
 
  private:
+  /// A runner that decides and parks has a lane; with an async_record_handler no handler has.
+  [[nodiscard]] bool has_lane() const {
+    return (is_async_ ? handlers_.running() : handlers_.size()) < lanes_;
+  }
   [[nodiscard]] int attempt_of(ordinal number) const;
   [[nodiscard]] std::string describe(ordinal number) const;
 

@@ -136,10 +136,6 @@ void add_check(CLI::App& daemon, invocation& run) {
   auto is_strict = std::make_shared<bool>(false);
   add_file_option(command, options->file);
   add_kcl_option(command, options->kcl);
-  add_seconds(command, "--patience", options->patience,
-              "How long the program may wait for retries, failure_policy::patience(): warn where "
-              "the daemon allows less",
-              1'000'000);
   command.add_flag(
       "--without-program", options->is_without_program,
       "The program that executableName names is not on this machine: do not look for it");

@@ -177,7 +177,6 @@ properties read_properties(const launch_options& options) {
 std::vector<diagnostic> find_problems(const launch_options& options, const properties& all) {
   machine where = this_machine();
   if (options.is_without_program) where.look = look_at_name;
-  where.patience = options.patience;
   where.core = options.kcl.core;
   std::vector<diagnostic> found = check(all, options.which(), where);
   check_kcl(options.kcl, found);

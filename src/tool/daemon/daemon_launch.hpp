@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
 #include <string>
 #include <vector>
 
@@ -14,15 +13,14 @@ namespace kclxx::tool {
 /// The options of `run`, `print-command` and `check`.
 struct launch_options {
   kcl_choice kcl;
-  std::string file;                       ///< the properties
-  std::string jars;                       ///< empty: those in the cache
-  std::string cache;                      ///< empty: the user's
-  std::string heap;                       ///< empty: a share of the memory that there is
-  bool is_busy = false;                   ///< see launch_settings
-  std::string logging;                    ///< empty: the one that comes with the tool
-  bool is_shared = false;                 ///< one process of the program for all shards
-  bool is_without_program = false;        ///< check does not look for the program
-  std::chrono::milliseconds patience{0};  ///< of the program, for check; 0: not known
+  std::string file;                 ///< the properties
+  std::string jars;                 ///< empty: those in the cache
+  std::string cache;                ///< empty: the user's
+  std::string heap;                 ///< empty: a share of the memory that there is
+  bool is_busy = false;             ///< see launch_settings
+  std::string logging;              ///< empty: the one that comes with the tool
+  bool is_shared = false;           ///< one process of the program for all shards
+  bool is_without_program = false;  ///< check does not look for the program
   std::vector<std::string> java_options;
 
   [[nodiscard]] kcl_version which() const { return kcl.which; }

@@ -116,7 +116,7 @@ void check_region(const properties& all, kcl_version kcl, std::vector<diagnostic
 void check_fan_out(const properties& all, kcl_version kcl, std::vector<diagnostic>& problems) {
   const property* const mode = effective(all, "retrievalMode", kcl);
   if (mode != nullptr && lower(mode->value) != "default") return;
-  if (!limits_of(all, kcl).uses_fan_out) return;
+  if (!uses_fan_out(all, kcl)) return;
   problems.push_back(at_key_or_nowhere(
       mode, severity::warning, "retrievalMode", "is DEFAULT",
       "The daemon uses enhanced fan-out: it registers a consumer with the stream, which is billed "
@@ -179,40 +179,6 @@ void check_required(const properties& all, kcl_version kcl, std::vector<diagnost
   }
   check_stream(all, kcl, problems);
   check_table_name(all, kcl, problems);
-}
-
-void check_patience(const properties& all, kcl_version kcl, std::chrono::milliseconds patience,
-                    std::vector<diagnostic>& problems) {
-  const daemon_limits limits = limits_of(all, kcl);
-  const std::string waits = "the patience of " + std::to_string(patience.count()) + " ms";
-  const std::string fix = "lower max_attempts or the backoff of the program's failure_policy.";
-  const auto warn = [&](const char* key, const std::string& problem, std::string reason,
-                        std::string remedy) {
-    const property* const place = effective(all, key, kcl);
-    const diagnostic found{severity::warning, 0, "", key + problem, std::move(reason),
-                           std::move(remedy)};
-    problems.push_back(place == nullptr
-                           ? found
-                           : diagnostic_at(*place, found.level, found.what, found.why, found.fix));
-  };
-  if (limits.shutdown_grace_millis && patience.count() > *limits.shutdown_grace_millis) {
-    warn("shutdownGraceMillis", " is less than " + waits,
-         "shutdownRequested waits for a record that is tried again; the daemon does not, and what "
-         "was done since the last checkpoint is done again elsewhere.",
-         "Write more than the patience, and less than your supervisor waits before SIGKILL; or " +
-             fix);
-  }
-  if (limits.timeout_in_seconds && patience.count() / 1000 >= *limits.timeout_in_seconds) {
-    warn("timeoutInSeconds", " is not more than " + waits,
-         "The daemon halts, with all its shards, while a record is tried again.",
-         "Write more than the patience, and the time that a batch takes; or " + fix);
-  }
-  if (limits.uses_fan_out && patience.count() > fan_out_millis) {
-    warn("retrievalMode",
-         ": enhanced fan-out allows " + std::to_string(fan_out_millis) + " ms, less than " + waits,
-         "The daemon warns, or subscribes to the shard again, when a batch takes longer.",
-         "retrievalMode = POLLING; or " + fix);
-  }
 }
 
 void check_defaults(const properties& all, kcl_version kcl, const machine& system,

@@ -29,7 +29,6 @@ std::vector<diagnostic> check(const properties& all, kcl_version kcl, const mach
   check_executable(all, system.look, found);
   check_required(all, kcl, found);
   check_defaults(all, kcl, system, found);
-  check_patience(all, kcl, system.patience, found);
   const auto position = [](const diagnostic& one) {
     return one.line != 0 ? one.line : std::numeric_limits<std::size_t>::max();
   };

@@ -2,7 +2,6 @@
 // What is wrong with a properties file, and which defaults are costly.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <string>
 #include <vector>
@@ -40,9 +39,7 @@ executable_state look_at_name(const std::string& program);
 struct machine {
   executable_look look;
   bool has_region = false;  ///< AWS_REGION is set
-  /// The longest that a call of the program waits for retries; 0: not known.
-  std::chrono::milliseconds patience{0};
-  std::string core{};  ///< the version of the KCL's core; empty: the tested one
+  std::string core{};       ///< the version of the KCL's core; empty: the tested one
 };
 
 /// All diagnostics, in the order of the file; those without a line come last.
@@ -57,8 +54,6 @@ void check_duplicates(const properties& all, kcl_version kcl, std::vector<diagno
 void check_values(const properties& all, kcl_version kcl, std::vector<diagnostic>& problems);
 void check_required(const properties& all, kcl_version kcl, std::vector<diagnostic>& problems);
 void check_defaults(const properties& all, kcl_version kcl, const machine& system,
-                    std::vector<diagnostic>& problems);
-void check_patience(const properties& all, kcl_version kcl, std::chrono::milliseconds patience,
                     std::vector<diagnostic>& problems);
 void check_executable(const properties& all, const executable_look& look,
                       std::vector<diagnostic>& problems);

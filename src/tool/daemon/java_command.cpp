@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "tool/daemon/diagnostics.hpp"
-#include "tool/daemon/limits.hpp"
 #include "tool/process/shell.hpp"
 
 namespace kclxx::tool {
@@ -98,13 +97,6 @@ launch compose(const launch_settings& settings, const properties& all) {
   show("KCLXX_APPLICATION_NAME", value_of(all, "applicationName", settings.which));
   show("KCLXX_STREAM_NAME", stream_name(all, settings.which));
   show("KCLXX_WORKER_ID", value_of(all, "workerId", settings.which));
-  const auto show_number = [&](const char* name, const std::optional<std::int64_t>& value) {
-    if (value) show(name, std::to_string(*value));
-  };
-  const daemon_limits limits = limits_of(all, settings.which);
-  show_number("KCLXX_SHUTDOWN_GRACE_MILLIS", limits.shutdown_grace_millis);
-  show_number("KCLXX_TIMEOUT_IN_SECONDS", limits.timeout_in_seconds);
-  show("KCLXX_RETRIEVAL_MODE", limits.uses_fan_out ? "FANOUT" : "POLLING");
   return made;
 }
 

@@ -2,6 +2,8 @@
 #include "tool/daemon/limits.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 
 #include "tool/daemon/diagnostics.hpp"
 #include "tool/daemon/spelling.hpp"
@@ -19,6 +21,8 @@ std::optional<std::int64_t> number_above_0(const properties& all, std::string_vi
   return number.value_or(0) > 0 ? number : std::nullopt;
 }
 
+}  // namespace
+
 bool uses_fan_out(const properties& all, kcl_version kcl) {
   if (kcl == kcl_version::kcl1) return false;
   const property* const mode = effective(all, "retrievalMode", kcl);
@@ -26,18 +30,6 @@ bool uses_fan_out(const properties& all, kcl_version kcl) {
   return std::none_of(polling_keys.begin(), polling_keys.end(), [&](std::string_view key) {
     return number_above_0(all, key, kcl).has_value();
   });
-}
-
-}  // namespace
-
-daemon_limits limits_of(const properties& all, kcl_version kcl) {
-  constexpr std::int64_t first_default = 5000;
-  daemon_limits limits{number_above_0(all, "shutdownGraceMillis", kcl),
-                       number_above_0(all, "timeoutInSeconds", kcl), uses_fan_out(all, kcl)};
-  if (kcl == kcl_version::kcl1 && !limits.shutdown_grace_millis) {
-    limits.shutdown_grace_millis = first_default;
-  }
-  return limits;
 }
 
 }  // namespace kclxx::tool

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simulation/processing/program.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <set>
@@ -21,22 +22,35 @@ constexpr int patience = 20;  // how often a record fails in each child, when no
 
 }  // namespace
 
-/// A disk that is slow, or full, or another worker's now.
+/// A disk that is slow, full, locked by another process, or another worker's now.
 class program::lot final : public parking_lot {
  public:
   lot(program& owner, unsigned full) : owner_(owner), full_(full) {}
 
-  void park(const shard_context& shard, const failed_record& failed) override {
+  void prepare(const shard_context&) override {
+    if (owner_.child_.is_calm || !owner_.random_.chance(full_)) return;
+    owner_.note(fault::lot_not_prepared);
+    owner_.stream_.fail_preparation();
+    throw std::runtime_error("there is no disk");
+  }
+  void park(const shard_context& shard, std::span<const failed_record> failed) override {
     random_source& random = owner_.random_;
-    owner_.log_.note([&] { return "  lot: record " + std::string(failed.record.data()); });
+    const std::string name = "record " + std::string(failed.front().record.data());
+    owner_.log_.note(
+        [&] { return "  lot: " + name + ", " + std::to_string(failed.size()) + " in all"; });
     owner_.guarded([&] {
       if (shard.stop_token().stop_requested()) {
-        throw violation("stop: record " + std::string(failed.record.data()) +
-                        " is parked after the stop token");
+        throw violation("stop: " + name + " is parked after the stop token");
       }
     });
     if (!owner_.child_.is_calm) {
       if (random.chance(full_ / 2)) shard.sleep_for(milliseconds(random.below(3000)));
+      if (random.chance(full_ / 4)) {
+        owner_.note(fault::lot_locked);
+        shard.sleep_for(std::chrono::seconds(5));
+        for (const failed_record& one : failed) ++owner_.stream_.of(one.record).failed_parkings;
+        throw std::runtime_error("another process keeps the lot locked");
+      }
       if (random.chance(3)) {
         owner_.note(fault::parking_fenced);
         owner_.child_.is_fenced = true;
@@ -44,11 +58,15 @@ class program::lot final : public parking_lot {
       }
       if (random.chance(full_)) {
         owner_.note(fault::parking_failed);
-        ++owner_.stream_.of(failed.record).failed_parkings;
+        for (const failed_record& one : failed) ++owner_.stream_.of(one.record).failed_parkings;
         throw std::runtime_error("no space left on the device");
       }
     }
-    owner_.guarded([&] { owner_.stream_.end(failed.record, planned_record::end::parked); });
+    owner_.guarded([&] {
+      for (const failed_record& one : failed) {
+        owner_.stream_.end(one.record, planned_record::end::parked);
+      }
+    });
   }
 
  private:
@@ -81,7 +99,10 @@ class program::arrivals final : public record_processor {
 
   void process_records(record_batch batch, const checkpointer& checkpointer) override {
     for (const record& one : batch) owner_.stream_.arrive(one, owner_.daemon_->now());
-    inner_->process_records(std::move(batch), checkpointer);
+    inner_->process_records(batch, checkpointer);
+    // As a daemon that believes the delivery to have failed; perhaps with fewer records.
+    const record_batch again = owner_.repeated(batch);
+    if (!again.empty()) inner_->process_records(again, checkpointer);
   }
   void lease_lost() override { inner_->lease_lost(); }
   void shard_ended(const checkpointer& checkpointer) override { inner_->shard_ended(checkpointer); }
@@ -107,6 +128,7 @@ program::program(random_source& random, trace& log)
       random_(random),
       form_(static_cast<form>(random_.below(6))),
       meddles_(random_.chance(50)),
+      declares_(random_.chance(50)),
       is_crowded_(form_ == form::completions && random_.chance(30)),
       policy_(random_policy()),
       options_(random_options()),
@@ -140,7 +162,8 @@ failure_policy program::random_policy() {
   policy.bad_record = static_cast<bad_record>(random_.below(3));
   if (random_.chance(50)) policy.breaker.reset();
   if (policy.breaker && random_.chance(50))
-    policy.breaker->failures = 1 + static_cast<int>(random_.below(20));
+    policy.breaker->failures =
+        1 + policy.max_attempts.value_or(0) + static_cast<int>(random_.below(20));
   policy.lot = std::make_shared<lot>(*this, random_.chance(50) ? 0 : 40);
   return policy;
 }
@@ -208,13 +231,28 @@ processor_factory program::make_form() {
 
 meetings& program::met() {
   static meetings all(
-      {"a handler fails", "a handler fails for good", "a handler is fenced",
-       "a record cannot be parked", "the lot is fenced", "a completion is dropped",
-       "a handler returns after a stop", "a handler throws after a stop", "a timer throws",
-       "an observer throws", "a handler reports a failure", "an outage begins",
-       "the child is killed", "the lease is lost", "the lease is lost silently",
-       "a shutdown is requested", "the input ends in a callback", "a checkpoint will be refused",
-       "a dead child's completion is reported"},
+      {"a handler fails",
+       "a handler fails for good",
+       "a handler is fenced",
+       "a record cannot be parked",
+       "the lot is locked",
+       "the lot cannot be prepared",
+       "the lot is fenced",
+       "a completion is dropped",
+       "a handler returns after a stop",
+       "a handler throws after a stop",
+       "a timer throws",
+       "an observer throws",
+       "a handler reports a failure",
+       "an outage begins",
+       "the child is killed",
+       "the lease is lost",
+       "the lease is lost silently",
+       "a shutdown is requested",
+       "the input ends in a callback",
+       "a checkpoint will be refused",
+       "a dead child's completion is reported",
+       "a delivery is repeated"},
       {"each", "batches", "batches that tell the position", "batches that are gathered", "parallel",
        "completions", "a handler runs", "a record waits for its next attempt",
        "a record waits to be parked", "a record is parked", "a record is skipped",
@@ -297,8 +335,9 @@ void program::throw_if_it_fails(const record& one, const shard_context& shard) {
   planned_record& plan = stream_.of(one);
   if (child_.is_calm) return;
   if (shard.now() < outage_end_) {
-    if (policy_.max_attempts && policy_.bad_record == bad_record::stop) child_.may_fail = true;
     stream_.interrupt(one);
+    if (declares_) throw outage_error("the store is away");
+    if (policy_.max_attempts && policy_.bad_record == bad_record::stop) child_.may_fail = true;
     throw std::runtime_error("the store is away");
   }
   if (plan.failures == 0) return;
@@ -486,17 +525,36 @@ void program::meddle(const shard_context& shard) {
   }
 }
 
+record_batch program::repeated(const record_batch& batch) {
+  const bool is_over = daemon_->exit_status() || daemon_->stop_requested() || child_.is_fenced;
+  if (batch.empty() || child_.is_calm || is_over || !random_.chance(5)) return {};
+  note(fault::repeated);
+  guarded([&] { absorb_log(); });
+  const record_batch again = batch.slice(0, 1 + random_.below(batch.size()));
+  // Who still has some of the records leaves all of them out.
+  const bool is_complete = std::all_of(batch.begin(), batch.end(), [this](const record& one) {
+    return stream_.of(one).how != planned_record::end::none;
+  });
+  if (form_ < form::parallel && is_complete) {
+    guarded([&] {
+      for (const record& one : again) stream_.repeat(one, daemon_->now());
+    });
+  }
+  return again;
+}
+
 void program::begin_outage(milliseconds time) {
-  if (policy_.max_attempts && !policy_.breaker) return;  // good records are to be given up
+  // Good records are to be given up.
+  if (policy_.max_attempts && !policy_.breaker && !declares_) return;
   note(fault::outage);
   outage_end_ = daemon_->now() + time;
   expect_outage();
 }
 
-/// Each child can give up one record, and as many as the failures suffice for that open the
-/// circuit.
+/// Unless it is declared, each child can give up one record, and as many as the failures suffice
+/// for that open the circuit.
 void program::expect_outage() {
-  if (!policy_.max_attempts || daemon_->now() >= outage_end_) return;
+  if (!policy_.max_attempts || declares_ || daemon_->now() >= outage_end_) return;
   stream_.allow_given_up(1 + policy_.breaker->failures / *policy_.max_attempts);
 }
 
@@ -524,6 +582,11 @@ void program::check() {
   guarded([&] {
     absorb_log();
     stream_.check(daemon_->persisted());
+    if (persisted_ && daemon_->persisted() < *persisted_) {
+      throw violation("backward: " + to_string(daemon_->persisted()) + " is persisted after " +
+                      to_string(*persisted_));
+    }
+    if (daemon_->persisted().is_number()) persisted_ = daemon_->persisted();
     const bool is_at_work =
         !daemon_->exit_status() && !daemon_->stop_requested() && !child_.is_fenced;
     if (form_ == form::gathering && is_at_work) {

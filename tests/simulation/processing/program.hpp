@@ -26,6 +26,8 @@ enum class fault {
   failed_permanently,
   fenced,
   parking_failed,
+  lot_locked,
+  lot_not_prepared,
   parking_fenced,
   dropped,
   returned_after_stop,
@@ -40,7 +42,8 @@ enum class fault {
   shutdown_requested,
   input_ends,
   checkpoint_refused,
-  late_report
+  late_report,
+  repeated
 };
 
 /// What a user writes: a random form of processing, with a policy, a handler, a parking lot, timers
@@ -105,10 +108,14 @@ class program {
   [[nodiscard]] processor_factory make_form();
   [[nodiscard]] failure_policy random_policy();
   /// Whether a record can be tried again without end: while its circuit is open, too.
-  [[nodiscard]] bool has_no_end() const { return !policy_.max_attempts || policy_.breaker; }
+  [[nodiscard]] bool has_no_end() const {
+    return !policy_.max_attempts || policy_.breaker || declares_;
+  }
   [[nodiscard]] parallel_options random_options();
   [[nodiscard]] batch_options random_gathering();
   void expect_outage();
+  /// What comes again of a batch that was processed; empty: nothing.
+  [[nodiscard]] record_batch repeated(const record_batch& batch);
   [[nodiscard]] bool has_room_for(std::size_t records) const;
 
   /// What is violated is kept, since exceptions are the policy's.
@@ -138,6 +145,7 @@ class program {
   random_source& random_;
   form form_;
   bool meddles_;
+  bool declares_;    // an outage
   bool is_crowded_;  // many keys fail, for longer than there are lanes for them
   failure_policy policy_;
   parallel_options options_;
@@ -149,6 +157,7 @@ class program {
   const shard_context* shard_ = nullptr;  // of taken_
   std::vector<completion> of_dead_children_;
   std::chrono::steady_clock::time_point outage_end_{};
+  std::optional<sequence_position> persisted_;
   std::string violated_;
   std::size_t log_read_ = 0;
   std::uint64_t calls_ = 0;

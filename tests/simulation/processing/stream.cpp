@@ -113,8 +113,8 @@ void stream::fail(const record& one, int most_attempts) {
   planned_record& what = of(one);
   what.is_in_progress = false;
   ++what.failed;
-  const int most = (what.is_permanent ? 1 : most_attempts) * (1 + what.failed_parkings);
-  if (most > 0 && what.failed > most) {
+  const int most = what.is_permanent ? 1 : most_attempts;
+  if (most > 0 && what.failed > most + what.failed_parkings + failed_preparations_) {
     throw violation("attempts: record " + what.data + " had " + std::to_string(what.failed));
   }
 }
@@ -167,17 +167,25 @@ void stream::read_attempt(const sequence_position& position, int attempt) {
   }
 }
 
-void stream::end_child() {
-  for (planned_record& one : records_) {
-    if (one.how == planned_record::end::parked && !one.is_parked_in_log) {
-      throw violation("silent: no line states that record " + one.data + " was parked");
-    }
-    one.how = planned_record::end::none;
-    one.attempts = one.failed = one.failed_parkings = 0;
-    one.arrived.reset();
-    one.is_in_progress = one.was_left = one.is_parked_in_log = false;
+void stream::begin_anew(planned_record& one) {
+  if (one.how == planned_record::end::parked && !one.is_parked_in_log) {
+    throw violation("silent: no line states that record " + one.data + " was parked");
   }
+  one.how = planned_record::end::none;
+  one.attempts = one.failed = one.failed_parkings = 0;
+  one.arrived.reset();
+  one.is_in_progress = one.was_left = one.is_parked_in_log = false;
+}
+
+void stream::repeat(const record& one, std::chrono::steady_clock::time_point now) {
+  begin_anew(of(one));
+  of(one).arrived = now;
+}
+
+void stream::end_child() {
+  for (planned_record& one : records_) begin_anew(one);
   was_retry_ = false;
+  failed_preparations_ = 0;
 }
 
 void stream::check(const sequence_position& persisted) const {

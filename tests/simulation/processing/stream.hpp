@@ -75,6 +75,8 @@ class stream {
   void arrive(const record& one, std::chrono::steady_clock::time_point now) {
     of(one).arrived = now;
   }
+  /// It is complete, and is delivered once more.
+  void repeat(const record& one, std::chrono::steady_clock::time_point now);
   void begin(const record& one, bool is_first);
   /// A handler side by side with others begins: while new records are ready, failed ones have at
   /// most half of the lanes, and do not follow each other. Precondition: the window has room for
@@ -84,6 +86,8 @@ class stream {
   /// Its handler returns or throws after the stop token has stopped.
   void leave(const record& one);
   void fail(const record& one, int most_attempts);
+  /// The lot is not there: whichever record was to be parked is tried again.
+  void fail_preparation() { ++failed_preparations_; }
   void end(const record& one, planned_record::end ending);
   /// So many more good records may be given up.
   void allow_given_up(int records) { may_be_given_up_ += records; }
@@ -108,6 +112,7 @@ class stream {
     return static_cast<std::size_t>(std::stoull(std::string(one.data())));
   }
   planned_record& at(const std::string& position);
+  static void begin_anew(planned_record& one);
   void require_order(std::size_t number) const;
   /// A record whose first attempt can begin; null: there is none.
   [[nodiscard]] const planned_record* ready_for_first_attempt() const;
@@ -115,6 +120,7 @@ class stream {
   std::vector<planned_record> records_;
   std::size_t delivered_ = 0;
   int may_be_given_up_ = 0;
+  int failed_preparations_ = 0;  // of the present child
   bool was_retry_ = false;
   bool keeps_order_;
 };

@@ -30,6 +30,7 @@ struct store {
   std::shared_ptr<memory_lot> lot = std::make_shared<memory_lot>();
   int calls = 0;
   std::function<bool(const record&)> is_away = [](const record&) { return true; };
+  bool says_so = false;
   std::function<void(int)> on_call = [](int) {};
   std::vector<shard_context::clock::time_point> times{};
   strings stored{};
@@ -39,6 +40,7 @@ struct store {
       ++calls;
       times.push_back(daemon->now());
       on_call(calls);
+      if (is_away(one) && says_so) throw outage_error("the store is away");
       if (is_away(one)) throw std::runtime_error("the store is away");
       stored.emplace_back(one.data());
     };
@@ -65,28 +67,91 @@ strings sorted(strings all) {
 
 }  // namespace
 
-TEST_CASE("restarts during an outage give up at most one record each", "[processing][circuit]") {
+TEST_CASE("an outage that the program declares makes no record bad", "[processing][circuit]") {
   const auto which = ALL_FORMS;
-  CAPTURE(static_cast<int>(which));
+  const int attempts = GENERATE(1, 2, 3, 5);
+  const bool has_breaker = GENERATE(true, false);
+  const bool is_predicate = GENERATE(false, true);
+  CAPTURE(static_cast<int>(which), attempts, has_breaker, is_predicate);
   store away;
-  int crashes = 0;
-  away.on_call = [&](int call) {
-    if (call % 100 == 0 && crashes < 20) {
-      ++crashes;
-      away.daemon->crash();
-    }
-    if (crashes == 20) away.is_away = [](const record&) { return false; };
-  };
-  away.start(which, parking(away.lot, 1)).deliver(numbered(3000));
-  for (int i = 0; i < 20; ++i) {
-    if (crashes == i) away.daemon->advance(24h);  // handlers run between callbacks, too
-    REQUIRE(crashes == i + 1);
-    away.daemon->resume();
+  away.is_away = [&](const record&) { return away.calls > 1 && away.calls < 200; };
+  away.says_so = !is_predicate;
+  failure_policy policy = parking(away.lot, attempts);
+  policy.max_age = 24h;
+  if (!has_breaker) policy.breaker.reset();
+  if (is_predicate) {
+    policy.is_outage = [](const std::exception& error) {
+      return error.what() == std::string("the store is away");
+    };
+    policy.is_permanent = [](const std::exception&) { return true; };
   }
-  away.daemon->deliver({}).end_shard();
-  CHECK(crashes == 20);
-  CHECK(away.lot->all.size() <= 20);
-  CHECK(away.daemon->persisted() == sequence_position("SHARD_END"));
+  std::vector<record::fields> records;
+  const strings names = numbered(50);
+  for (const std::string& name : names) {
+    records.emplace_back();
+    records.back().data = records.back().partition_key = name;
+    records.back().approximate_arrival_timestamp = 1s;
+  }
+  away.start(which, policy, {.lanes = 4}).deliver_records(records).advance(10h);
+  away.daemon->end_shard();
+  INFO(*away.daemon);
+  CHECK(away.lot->all.empty());
+  strings stored = sorted(away.stored);  // `batches` repeats good records
+  stored.erase(std::unique(stored.begin(), stored.end()), stored.end());
+  CHECK(stored == sorted(names));
+  CHECK(logged(*away.daemon, "the circuit is open: the program reports an outage. "));
+  CHECK(count_logged(*away.daemon, "the circuit is closed") > 0);
+}
+
+TEST_CASE("a declared outage opens the circuit at once, with its waits", "[processing][circuit]") {
+  const auto which = ALL_FORMS;
+  const auto events = std::make_shared<seen_events>();
+  store away;
+  away.says_so = true;
+  away.is_away = [&](const record&) { return away.calls <= 10; };
+  away.start(which, {.initial_backoff = 1s, .max_backoff = 1s, .breaker = std::nullopt}, {}, events)
+      .deliver({"a"})
+      .end_shard();
+  CHECK(away.stored == strings{"a"});
+  CHECK(events->circuits ==
+        std::vector<observer::circuit_changed>{{true, 1, "the store is away"}, {false, 10, {}}});
+  REQUIRE(away.times.size() == 11);
+  CHECK(away.times[10] - away.times[9] >= 15s);
+}
+
+TEST_CASE("after a declared outage a batch comes again as it was", "[processing][circuit]") {
+  std::vector<strings> seen;
+  const bool is_named = GENERATE(false, true);
+  const auto lot = std::make_shared<memory_lot>();
+  testing::daemon with(batches(
+                           [&](const record_batch& batch) {
+                             seen.push_back(payloads_of(batch));
+                             if (seen.size() == 4) return;
+                             const outage_error away("the store is away");
+                             if (!is_named) throw away;
+                             throw batch_failure({{batch[seen.size() == 1 ? 1 : 0].position(),
+                                                   std::make_exception_ptr(away)}});
+                           },
+                           parking(lot, 1)),
+                       prompt());
+  with.initialize().deliver({"a", "b", "c"}).end_shard();
+  INFO(with);
+  const strings again = is_named ? strings{"b"} : strings{"a", "b", "c"};
+  CHECK(seen == std::vector<strings>{{"a", "b", "c"}, again, again, again});
+  CHECK(lot->all.empty());
+  CHECK(with.persisted() == sequence_position("SHARD_END"));
+}
+
+TEST_CASE(
+    "an outage that nobody declares makes as many records bad as fail before the circuit opens",
+    "[processing][circuit]") {
+  const auto which = GENERATE(form::each, form::batches_with_position, form::parallel);
+  const int attempts = GENERATE(1, 2, 3, 5);
+  store away;
+  away.is_away = [&](const record&) { return away.calls > 1 && away.calls < 200; };
+  away.start(which, parking(away.lot, attempts)).deliver(numbered(50)).end_shard();
+  CHECK(int(away.lot->all.size()) == 19 / attempts);
+  CHECK(away.stored.size() + away.lot->all.size() == 50);
 }
 
 TEST_CASE("an outage gives up no record that is retried without end", "[processing][circuit]") {
@@ -174,7 +239,7 @@ TEST_CASE("keys that fail and open the circuit do not hold up the ones after the
     records.emplace_back();
     records.back().data = records.back().partition_key = key;
   }
-  endpoints.start(which, {}).deliver_records(records).advance(1min);
+  endpoints.start(which, {}).deliver_records(records).advance(2h);
   CHECK(sorted(endpoints.stored) == strings(keys.end() - 40, keys.end()));
 }
 
@@ -197,7 +262,9 @@ TEST_CASE("a record that fails alone can use up its attempts, however many",
   const auto which = ALL_FORMS;
   store bad;
   bad.is_away = [](const record& one) { return one.data() == "bad"; };
-  bad.start(which, parking(bad.lot, 50)).deliver({"bad", "a"}).end_shard();
+  bad.start(which, parking(bad.lot, 50, circuit_breaker{.failures = 51}))
+      .deliver({"bad", "a"})
+      .end_shard();
   INFO(*bad.daemon);
   REQUIRE(bad.lot->all.size() == 1);
   CHECK(bad.lot->all[0].attempts == 50);
@@ -239,6 +306,15 @@ TEST_CASE("bad records are parked when others succeeded after they first failed"
   CHECK(bad.lot->data() == strings(30, "bad"));
   CHECK(bad.stored.size() == 470);
   CHECK_FALSE(logged(*bad.daemon, "circuit"));
+}
+
+TEST_CASE("a policy whose circuit opens before a record has used up its attempts is refused",
+          "[processing][circuit]") {
+  CHECK_THROWS_WITH(each([](const record&) {}, {.max_attempts = 20}),
+                    "failure_policy: max_attempts is not below breaker->failures: the circuit "
+                    "would open before a record has used up its attempts");
+  CHECK_NOTHROW(each([](const record&) {}, {.max_attempts = 19}));
+  CHECK_NOTHROW(each([](const record&) {}, {.max_attempts = 20, .breaker = std::nullopt}));
 }
 
 TEST_CASE("while an open circuit's record cannot be parked, attempts are a backoff apart",
@@ -318,7 +394,8 @@ TEST_CASE("a policy that stops ends the session at the first bad record, circuit
           "[processing][circuit]") {
   const auto which = GENERATE(form::each, form::batches_with_position);
   store away;
-  away.start(which, {.max_attempts = 30}).deliver({"a", "b"});
+  away.start(which, {.max_attempts = 30, .breaker = circuit_breaker{.failures = 31}})
+      .deliver({"a", "b"});
   CHECK(away.calls == 30);
   CHECK(away.daemon->exit_status() == exit_status::callback_failed);
 }

@@ -392,16 +392,29 @@ TEST_CASE("a process that ends within a handler parks nothing", "[processing][ea
   CHECK(lot->all.empty());
 }
 
-TEST_CASE("a lot that no record can get into is not prepared", "[processing][each]") {
-  struct unusable final : parking_lot {
-    void prepare(const shard_context&) override { throw std::runtime_error("there is no disk"); }
-    void park(const shard_context&, const failed_record&) override {}
+TEST_CASE(
+    "a lot that cannot work when the shard starts is prepared again before a record is parked",
+    "[processing][each]") {
+  struct late final : parking_lot {
+    void prepare(const shard_context&) override {
+      if (++prepared < 4) throw std::runtime_error("there is no disk");
+    }
+    void park(const shard_context&, std::span<const failed_record>) override { ++parked; }
+    int prepared = 0;
+    int parked = 0;
   };
   const auto then = GENERATE(bad_record::park, bad_record::skip, bad_record::stop);
-  testing::daemon with(
-      each([](const record&) {}, {.bad_record = then, .lot = std::make_shared<unusable>()}));
+  const auto lot = std::make_shared<late>();
+  flaky handler;
+  testing::daemon with(each(std::ref(handler), {.max_attempts = 1, .bad_record = then, .lot = lot}),
+                       prompt());
   with.initialize();
-  CHECK(with.exit_status().has_value() == (then == bad_record::park));
+  CHECK_FALSE(with.exit_status());
+  CHECK(logged(with, "there is no disk") == (then == bad_record::park));
+  with.deliver({"a", "bad", "c"});
+  CHECK(lot->prepared == (then == bad_record::park ? 4 : 0));
+  CHECK(lot->parked == (then == bad_record::park ? 1 : 0));
+  if (then == bad_record::park) CHECK(with.persisted() == sequence_position("3"));
 }
 
 TEST_CASE("a record that cannot be parked is tried again without a breaker, too",
@@ -416,7 +429,7 @@ TEST_CASE("a record that cannot be parked is tried again without a breaker, too"
 }
 
 // With a lot that refuses. parking_file_test has real full disks.
-TEST_CASE("a record that cannot be parked is not complete, and its attempts start anew",
+TEST_CASE("a record that cannot be parked is not complete, and is parked after its next attempt",
           "[processing][each]") {
   flaky handler;
   const auto lot = make_lot();
@@ -424,8 +437,8 @@ TEST_CASE("a record that cannot be parked is not complete, and its attempts star
   testing::daemon with(each(std::ref(handler), parking(lot, 2)), prompt());
   with.initialize().deliver({"a", "bad", "c"});
   INFO(with);
-  CHECK(handler.calls["bad"] == 8);
-  CHECK(lot->all == std::vector<memory_lot::parked>{{"bad", 8, "bad failed", "bad failed"}});
+  CHECK(handler.calls["bad"] == 5);
+  CHECK(lot->all == std::vector<memory_lot::parked>{{"bad", 5, "bad failed", "bad failed"}});
   CHECK(with.persisted() == sequence_position("3"));
   CHECK(count_logged(with, "cannot be parked: the lot is full") == 1);
 }
@@ -449,7 +462,18 @@ TEST_CASE("while a record cannot be parked, nothing after it is complete, for as
   const auto minutes = std::chrono::ceil<std::chrono::minutes>(with->now() - begin).count();
   CHECK(minutes > 3);
   CHECK(count_logged(*with, "cannot be parked") <= static_cast<std::size_t>(minutes));
-  CHECK_FALSE(logged(*with, "circuit"));  // it is one record that failed, not many
+}
+
+TEST_CASE("a record that could not be parked while its circuit opened is parked once it can be",
+          "[processing][each]") {
+  const auto lot = make_lot();
+  lot->refusals = 100;
+  flaky handler;
+  testing::daemon with(each(std::ref(handler), parking(lot, 2)), prompt());
+  with.initialize().deliver({"a", "bad", "c"});
+  CHECK(logged(with, "the circuit is open"));
+  CHECK(lot->data() == strings{"bad"});
+  CHECK(with.persisted() == sequence_position("3"));
 }
 
 TEST_CASE("with attempts without end, the log tells which record holds the shard",
@@ -600,7 +624,7 @@ TEST_CASE("any exception is a failure of its record, whatever text it has", "[pr
 
 TEST_CASE("a lot that is fenced has lost the lease: nothing is tried again", "[processing][each]") {
   struct fenced_lot final : parking_lot {
-    void park(const shard_context&, const failed_record&) override {
+    void park(const shard_context&, std::span<const failed_record>) override {
       ++calls;
       throw fenced_error("epoch 7, not 6");
     }
@@ -620,74 +644,6 @@ TEST_CASE("a lot that is fenced has lost the lease: nothing is tried again", "[p
   CHECK(logged(with, "epoch 7, not 6"));
   CHECK(with.stop_requested());
   CHECK(with.checkpoints().empty());
-}
-
-TEST_CASE("a policy's patience is the sum of the longest waits, or as long as the record may age",
-          "[processing][policy]") {
-  CHECK_FALSE(failure_policy().patience());
-  CHECK(failure_policy{.max_attempts = 5}.patience() == 3000ms);
-  CHECK(failure_policy{.max_attempts = 1}.patience() == 0ms);
-  CHECK(failure_policy{.max_attempts = 4, .initial_backoff = 1ms}.patience() == 1ms + 2ms + 4ms);
-  CHECK(failure_policy{.max_attempts = 7}.patience() ==
-        200ms + 400ms + 800ms + 1600ms + 3200ms + 5s);
-  CHECK(failure_policy{.max_attempts = 1'000'000}.patience() > 4'999'000s);
-  CHECK(failure_policy{.max_attempts = 5, .initial_backoff = 0ms}.patience() ==
-        1ms + 2ms + 4ms + 8ms);
-  const failure_policy steady{.max_attempts = 100, .initial_backoff = 1ms, .max_backoff = 1ms};
-  CHECK(steady.patience() == 99ms);
-  CHECK(failure_policy{.max_age = 60s}.patience() == 65s);
-  CHECK(failure_policy{.max_attempts = 1'000'000'000,
-                       .initial_backoff = std::chrono::milliseconds::max(),
-                       .max_backoff = std::chrono::milliseconds::max(),
-                       .max_age = std::chrono::seconds::max()}
-            .patience() == std::chrono::hours(24 * 365 * 10 + 24));
-}
-
-TEST_CASE("a patience that does not fit the daemon's limits is warned of at the start",
-          "[processing][policy]") {
-  struct variable {
-    variable(const char* its_name, const char* value) : name(its_name) { ::setenv(name, value, 1); }
-    variable(const variable&) = delete;
-    variable& operator=(const variable&) = delete;
-    ~variable() { ::unsetenv(name); }
-    const char* name;
-  };
-  const auto warnings = [](const failure_policy& policy) {
-    testing::daemon with(each([](const record&) {}, policy));
-    with.initialize();
-    strings texts;
-    for (const log_entry& entry : with.log()) {
-      CHECK(entry.level == log_level::warning);
-      texts.push_back(entry.text);
-    }
-    return texts;
-  };
-  CHECK(warnings({.max_attempts = 5}).empty());  // nothing is known of the daemon
-  for (const char* no_limit : {"", "3s", "-1", "0", "99999999999999999999"}) {
-    const variable grace("KCLXX_SHUTDOWN_GRACE_MILLIS", no_limit);
-    CHECK(warnings({.max_attempts = 5}).empty());
-  }
-  {
-    const variable grace("KCLXX_SHUTDOWN_GRACE_MILLIS", "1");
-    CHECK(warnings({.max_attempts = 5}).size() == 1);
-  }
-  const variable grace("KCLXX_SHUTDOWN_GRACE_MILLIS", "3000");
-  CHECK(warnings({.max_attempts = 5}).empty());
-  CHECK(warnings({.max_attempts = 6}) ==
-        strings{"failure_policy: a record that fails is tried again for up to 6200 ms, longer than "
-                "shutdownGraceMillis (3000 ms): a stop of the daemon does not wait for the "
-                "record"});
-  CHECK(warnings({}).empty());  // that is what a policy without end is for
-  const variable timeout("KCLXX_TIMEOUT_IN_SECONDS", "2");
-  const variable mode("KCLXX_RETRIEVAL_MODE", "FANOUT");
-  CHECK(warnings({}) == strings{"failure_policy: a record that fails is tried again without end, "
-                                "longer than timeoutInSeconds (2000 ms): the daemon then halts "
-                                "with all its shards"});
-  const auto all = warnings({.max_attempts = 100});
-  REQUIRE(all.size() == 3);
-  CHECK_THAT(all[0], Contains("timeoutInSeconds (2000 ms)"));
-  CHECK_THAT(all[1], Contains("shutdownGraceMillis (3000 ms)"));
-  CHECK_THAT(all[2], Contains("what enhanced fan-out allows (30000 ms)"));
 }
 
 }  // namespace kclxx::test

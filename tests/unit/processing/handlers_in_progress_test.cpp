@@ -40,15 +40,18 @@ TEST_CASE("the shortest limit is a millisecond", "[processing]") {
   CHECK(handlers.next_due() == added + 1ms);
 }
 
-TEST_CASE("a handler that has ended is neither running nor stuck, though its record is here",
-          "[processing]") {
+TEST_CASE(
+    "a handler that has ended is not running, and stuck only while its record is being parked",
+    "[processing]") {
   handlers_in_progress handlers(60s);
   const auto one = handlers.add(7, 1, added);
   CHECK(handlers.running() == 1);
-  handlers.find(one)->has_ended = true;
+  handlers.fail(*handlers.find(one));
   CHECK(handlers.running() == 0);
   CHECK(handlers.size() == 1);
   CHECK(handlers.next_due() == std::nullopt);
+  handlers.begin_parking(one, added + 10s);
+  CHECK(handlers.next_due() == added + 70s);
 }
 
 TEST_CASE("the name of an attempt is not used again", "[processing]") {

@@ -50,7 +50,8 @@ std::vector<json> lines_of(const std::filesystem::path& file) {
 const record one_record(record::fields{.data = "payload", .sequence_number = "7"});
 
 void park(parking_lot& lot, const shard_context& shard, const std::string& error = "no") {
-  lot.park(shard, {one_record, 1, error, error});
+  const failed_record failed{one_record, 1, error, error};
+  lot.park(shard, {&failed, 1});
 }
 
 /// A lot in a folder of its own, and one shard.
@@ -213,13 +214,26 @@ TEST_CASE("a relative parking directory stays where it was when the lot was made
   CHECK(lines_of(directory.path() / "s.parked.jsonl").size() == 1);
 }
 
-TEST_CASE("a parking directory that is not there ends the session at the start",
+TEST_CASE("a parking directory that is not there when a shard starts is waited for",
           "[processing][parking]") {
-  const auto lot = std::make_shared<parking_file>("/nonexistent/lot");
-  testing::daemon with(each(fail, {.bad_record = bad_record::park, .lot = lot}));
-  with.initialize();
-  CHECK(with.exit_status() == exit_status::callback_failed);
-  CHECK(logged(with, "records cannot be parked in /nonexistent/lot/"));
+  const temporary_folder directory;
+  const auto folder = directory.path() / "lot";
+  const auto lot = std::make_shared<parking_file>(folder);
+  int attempts = 0;
+  testing::daemon with(each(
+                           [&](const record& one) {
+                             if (one.data() == "bad" && ++attempts == 5)
+                               std::filesystem::create_directory(folder);
+                             fail(one);
+                           },
+                           parking(lot, 1)),
+                       prompt());
+  with.initialize("s");
+  CHECK(logged(with, "records cannot be parked: cannot open " + folder.string()));
+  with.deliver({"a", "bad", "c"});
+  CHECK(attempts == 5);
+  CHECK(lines_of(folder / "s.parked.jsonl").size() == 1);
+  CHECK(with.persisted() == sequence_position("3"));
 }
 
 TEST_CASE("a parking directory that is removed is an error of the record, until it is there again",
@@ -257,11 +271,11 @@ TEST_CASE("on a full disk a record is not complete; once there is space, it is p
   with.emplace(each(handler, parking(lot, 2)), prompt());
   with->initialize("s").deliver({"a", "bad", "c"});
   INFO(*with);
-  CHECK(attempts == 10);
+  CHECK(attempts == 9);
   CHECK(logged(*with, "cannot be parked: cannot write to " + file.string() + ": File too large"));
   const auto lines = lines_of(file);
   REQUIRE(lines.size() == 1);
-  CHECK(lines[0].at("attempts") == 10);
+  CHECK(lines[0].at("attempts") == 9);
   CHECK(with->persisted() == sequence_position("3"));
 }
 
@@ -309,49 +323,112 @@ TEST_CASE("a signal while the file is locked by another process is no failure",
   CHECK(lot.line_count() == 1);
 }
 
+TEST_CASE("the records of one call are one write, and synchronized once", "[processing][parking]") {
+  lot_of_one_shard lot;
+  int synchronized = 0;
+  const failed_record failed{one_record, 1, "no", "no"};
+  const std::vector<failed_record> all(1000, failed);
+  {
+    const failing_disk disk("fdatasync", [&] { synchronized = int(lot.line_count()); });
+    lot.lot.park(lot.shard, all);
+  }
+  CHECK(synchronized == 1000);
+  CHECK(lot.line_count() == 1000);
+}
+
 TEST_CASE("a record that waited for the lock of a file that was moved away is in the new file",
           "[processing][parking]") {
   lot_of_one_shard lot;
   lot.park();
   const auto moved = lot.directory.path() / "again.jsonl";
-  const int reader = ::open(lot.file().c_str(), O_RDONLY | O_CLOEXEC);
-  REQUIRE(::flock(reader, LOCK_EX) == 0);
-  struct stat about {};
-  REQUIRE(::fstat(reader, &about) == 0);
-  std::thread parks([&] { lot.park(); });
-  const bool waits = eventually([&] { return is_lock_awaited(about.st_ino); });
-  std::filesystem::rename(lot.file(), moved);
+  bool makes = false;
   SECTION("which it makes") {}
-  SECTION("which another process has made") { std::ofstream made(lot.file()); }
-  ::close(reader);
-  parks.join();
-  CHECK(waits);
+  SECTION("which another process has made") { makes = true; }
+  const failing_disk disk("flock", [&] {
+    std::filesystem::rename(lot.file(), moved);
+    if (makes) std::ofstream made(lot.file());
+  });
+  lot.park();
   CHECK(lines_of(moved).size() == 1);
   CHECK(lot.line_count() == 1);
+}
+
+TEST_CASE("a file that another process keeps locked is a failure with a line in the log",
+          "[processing][parking]") {
+  const auto which =
+      GENERATE(form::each, form::batches_with_names, form::parallel, form::completions);
+  const temporary_folder directory;
+  const auto lot = std::make_shared<parking_file>(directory.path());
+  const auto file = lot->file_of(lone_shard("s"));
+  { std::ofstream made(file); }
+  std::filesystem::permissions(file, std::filesystem::perms(0644));
+  const int other = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  REQUIRE(::flock(other, LOCK_EX) == 0);
+  testing::daemon with(make(
+                           which,
+                           [&, calls = 0](const record& one, const shard_context&) mutable {
+                             if (one.data() == "bad" && ++calls == 3) ::flock(other, LOCK_UN);
+                             fail(one);
+                           },
+                           parking(lot, 1)),
+                       prompt());
+  with.initialize("s").deliver({"a", "bad", "c"}).end_shard();
+  ::close(other);
+  INFO(with);
+  CHECK(logged(with, "another process keeps " + file.string() + " locked"));
+  CHECK(count_logged(with, "parked after") == 1);
+  CHECK(lines_of(file).size() == 1);
+  CHECK(with.persisted() == sequence_position("SHARD_END"));
 }
 
 TEST_CASE("a place that cannot be parked in is refused before the first record",
           "[processing][parking]") {
   lot_of_one_shard lot;
   const auto refusal = [&](const shard_context& shard) {
-    return "records cannot be parked in " + lot.lot.file_of(shard).string() + ": ";
+    return "records cannot be parked: " + lot.lot.file_of(shard).string();
   };
   SECTION("a name that is too long") {
     const auto shard = lone_shard(std::string(300, 's'));
-    CHECK_THROWS_WITH(lot.lot.prepare(shard), refusal(shard) + "File name too long");
+    CHECK_THROWS_WITH(lot.lot.prepare(shard), "records cannot be parked: cannot open " +
+                                                  lot.lot.file_of(shard).string() +
+                                                  ": File name too long");
   }
   SECTION("a symbolic link, which may lead to a file of somebody else's") {
     std::filesystem::create_symlink(lot.directory.path() / "other", lot.file());
-    CHECK_THROWS_WITH(lot.prepare(), refusal(lot.shard) + "Too many levels of symbolic links");
+    CHECK_THROWS_WITH(lot.prepare(), Contains("Too many levels of symbolic links"));
     CHECK_THROWS_AS(lot.park(), std::system_error);
   }
   SECTION("a directory in the file's place") {
     std::filesystem::create_directory(lot.file());
-    CHECK_THROWS_WITH(lot.prepare(), refusal(lot.shard) + "Is a directory");
+    CHECK_THROWS_WITH(lot.prepare(), Contains("Is a directory"));
   }
   SECTION("a file system without locks") {
     const failing_disk disk("flock", ENOLCK);
-    CHECK_THROWS_WITH(lot.prepare(), refusal(lot.shard) + "No locks available");
+    CHECK_THROWS_WITH(lot.prepare(), Contains("No locks available"));
+  }
+  SECTION("a file that others can write") {
+    const auto bits = GENERATE(0620U, 0602U, 0666U);
+    lot.park();
+    std::filesystem::permissions(lot.file(), std::filesystem::perms(bits));
+    CHECK_THROWS_WITH(lot.prepare(),
+                      Contains(refusal(lot.shard) + " can be written by other users"));
+    CHECK_THROWS_AS(lot.park(), std::system_error);
+    CHECK(lot.line_count() == 1);
+  }
+  SECTION("a file of another user's") {
+    lot.park();
+    {
+      const failing_disk other("geteuid", EPERM);
+      CHECK_THROWS_WITH(lot.prepare(), Contains(refusal(lot.shard) + " belongs to another user"));
+    }
+    const failing_disk other("geteuid", EPERM);
+    CHECK_THROWS_AS(lot.park(), std::system_error);
+    CHECK(lot.line_count() == 1);
+  }
+  SECTION("a pipe") {
+    REQUIRE(::mkfifo(lot.file().c_str(), 0600) == 0);
+    CHECK_THROWS_WITH(lot.prepare(), Contains(refusal(lot.shard) + " is no regular file"));
+    CHECK_THROWS_AS(lot.park(), std::system_error);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -72,13 +73,16 @@ struct memory_lot final : parking_lot {
     bool operator==(const parked&) const = default;
   };
 
-  void park(const shard_context&, const failed_record& failed) override {
+  void park(const shard_context&, std::span<const failed_record> failed) override {
     if (refusals > 0) {
       --refusals;
       throw std::runtime_error("the lot is full");
     }
-    all.push_back({std::string(failed.record.data()), failed.attempts, failed.first_error,
-                   failed.last_error});
+    ++calls;
+    for (const failed_record& one : failed) {
+      all.push_back(
+          {std::string(one.record.data()), one.attempts, one.first_error, one.last_error});
+    }
   }
   [[nodiscard]] strings data() const {
     strings result;
@@ -87,6 +91,7 @@ struct memory_lot final : parking_lot {
   }
 
   int refusals = 0;
+  int calls = 0;  // that parked
   std::vector<parked> all{};
 };
 

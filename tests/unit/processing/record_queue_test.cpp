@@ -57,10 +57,6 @@ TEST_CASE("a failed record that is due is taken after the new ones, unless it is
   queue.make_due_ready(now);
   CHECK(queue.ready() == 3);
   SECTION("after them") { CHECK(queue.take_all() == std::vector<ordinal>{1, 2, 0}); }
-  SECTION("after the newest") {
-    CHECK(queue.take(record_queue::choice::newest) == ordinal{2});
-    CHECK(queue.take_all() == std::vector<ordinal>{1, 0});
-  }
   SECTION("first") { CHECK(queue.take(record_queue::choice::failed) == ordinal{0}); }
 }
 
@@ -308,11 +304,8 @@ TEST_CASE("the queue does what a slow model of it does, in random order with fai
 TEST_CASE("keys can be given with the records", "[processing]") {
   record_queue queue(order::key, 10, 100);
   const owned_batch batch(of_keys({"a", "a", "b", "b"}), 1);
-  const auto x = record_queue::id_of("x");
-  const auto y = record_queue::id_of("y");
-  CHECK(x != y);
-  CHECK(record_queue::id_of("") != record_queue::id_of(std::nullopt));
-  queue.admit(batch.get(), 0, now, {x, y, x, y});
+  std::vector<std::string> keys{"x", "y", "x", "y"};
+  queue.admit(batch.get(), 0, now, keys);
   CHECK(queue.take() == ordinal{0});
   CHECK(queue.take() == ordinal{1});
   CHECK(queue.take() == std::nullopt);

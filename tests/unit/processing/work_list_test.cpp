@@ -135,7 +135,7 @@ TEST_CASE("every second attempt is a new record's, however many lanes are taken"
   CHECK(is_retry());
 }
 
-TEST_CASE("while the circuit is open the newest record and a failed one are tried in turn",
+TEST_CASE("while the circuit is open the oldest new record and a failed one are tried in turn",
           "[processing]") {
   filled_work_list list(4, false);
   const auto failed = [&](kclxx::processing::circuit::probe_id probe) {
@@ -147,11 +147,11 @@ TEST_CASE("while the circuit is open the newest record and a failed one are trie
     return one->record->data();
   };
   CHECK(failed(0) == "1");
-  CHECK(failed(1) == "4");
+  CHECK(failed(1) == "2");
   CHECK(failed(2) == "1");
   CHECK(failed(3) == "3");
-  CHECK(failed(4) == "4");
-  CHECK(failed(5) == "2");
+  CHECK(failed(4) == "2");
+  CHECK(failed(5) == "4");
 }
 
 TEST_CASE("a batch and a failure that are no longer needed are destroyed by the caller",

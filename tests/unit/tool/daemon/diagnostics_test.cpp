@@ -161,32 +161,6 @@ TEST_CASE("a missing regionName is no problem when AWS_REGION is set", "[diagnos
   CHECK(check(all, kcl_version::kcl3, {look, true}).empty());
 }
 
-TEST_CASE("a limit that is shorter than the program's patience is a warning", "[diagnostics]") {
-  const auto warnings = [](const std::string& lines, int patience) {
-    auto all = parse_properties(sound.at(kcl_version::kcl3));
-    std::erase_if(all, [](const property& one) {
-      return one.key == "retrievalMode" || one.key == "shutdownGraceMillis";
-    });
-    for (const property& one : parse_properties(lines)) all.push_back(one);
-    std::string result;
-    for (const diagnostic& one :
-         check(all, kcl_version::kcl3, {look, false, std::chrono::milliseconds(patience)})) {
-      CHECK(one.level == severity::warning);
-      result += one.what + "\n";
-    }
-    return result;
-  };
-  const std::string lines =
-      "shutdownGraceMillis=20000\ntimeoutInSeconds=25\nretrievalMode=FANOUT\n";
-  CHECK(warnings(lines, 20'000).empty());
-  CHECK(warnings(lines, 20'001) == "shutdownGraceMillis is less than the patience of 20001 ms\n");
-  CHECK(contains(warnings(lines, 25'000), "timeoutInSeconds is not more than the patience"));
-  CHECK_FALSE(contains(warnings(lines, 30'000), "retrievalMode"));
-  CHECK(contains(warnings(lines, 30'001),
-                 "retrievalMode: enhanced fan-out allows 30000 ms, less than the patience"));
-  CHECK(warnings("shutdownGraceMillis=50000\nretrievalMode=POLLING\n", 40'000).empty());
-}
-
 TEST_CASE("the executable is looked for as the daemon would start it", "[diagnostics]") {
   CHECK(what("/bin/child").empty());
   CHECK(what("/bin/child  with arguments").empty());

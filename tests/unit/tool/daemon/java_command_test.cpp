@@ -60,37 +60,13 @@ namespace {
 
 using environment = std::vector<std::pair<std::string, std::string>>;
 
-/// The daemon's limits, as its children get them, with these lines in the properties.
-environment limits(const std::string& lines, kcl_version which = kcl_version::kcl3) {
-  auto all = compose(settings(which), parse_properties(lines)).environment;
-  std::erase_if(all, [](const auto& one) {
-    return one.first != "KCLXX_SHUTDOWN_GRACE_MILLIS" && one.first != "KCLXX_TIMEOUT_IN_SECONDS" &&
-           one.first != "KCLXX_RETRIEVAL_MODE";
-  });
-  return all;
-}
-
 }  // namespace
 
 TEST_CASE("children get the names of stream, application and worker", "[launch]") {
   const environment expected{{"KCLXX_APPLICATION_NAME", "app"},
                              {"KCLXX_STREAM_NAME", "stream"},
-                             {"KCLXX_WORKER_ID", "me"},
-                             {"KCLXX_RETRIEVAL_MODE", "FANOUT"}};
+                             {"KCLXX_WORKER_ID", "me"}};
   CHECK(compose(settings(kcl_version::kcl3), complete).environment == expected);
-}
-
-TEST_CASE("children get the daemon's limits, where it has them", "[launch]") {
-  CHECK(limits("shutdownGraceMillis=25000\ntimeoutInSeconds=60\nretrievalMode=polling") ==
-        environment{{"KCLXX_SHUTDOWN_GRACE_MILLIS", "25000"},
-                    {"KCLXX_TIMEOUT_IN_SECONDS", "60"},
-                    {"KCLXX_RETRIEVAL_MODE", "POLLING"}});
-  CHECK(limits("shutdownGraceMillis=0\nmaxRecords=10") ==
-        environment{{"KCLXX_RETRIEVAL_MODE", "POLLING"}});
-  CHECK(limits("retrievalMode=FANOUT\nmaxRecords=10", kcl_version::kcl2) ==
-        environment{{"KCLXX_RETRIEVAL_MODE", "FANOUT"}});
-  CHECK(limits("shutdownGraceMillis=0", kcl_version::kcl1) ==
-        environment{{"KCLXX_SHUTDOWN_GRACE_MILLIS", "5000"}, {"KCLXX_RETRIEVAL_MODE", "POLLING"}});
 }
 
 TEST_CASE("with 2.x and 3.x the stream of the ARN comes first", "[launch]") {
