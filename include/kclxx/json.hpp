@@ -38,8 +38,13 @@ namespace kclxx {
 /// - `(const shard_context&) -> Function`: as for basic_handler
 ///
 /// Data that is not JSON, has more than 1024 levels of values, or makes from_json throw a
-/// std::exception other than std::bad_alloc, is a permanent_error with its text. In `batches` the
-/// function gets the other values, and then a batch_failure names the records that did not parse.
+/// std::exception other than std::bad_alloc, is a permanent_error with its text. So is a number
+/// that its field cannot hold: -1 or 1.5 as an unsigned, 1e39 as a float. That needs a to_json of
+/// `Value`, which the macros above define, and which is the inverse of from_json. Without one,
+/// numbers convert as with static_cast.
+///
+/// In `batches` the function gets the other values, unless there are none. Then a batch_failure
+/// names the records that did not parse, and those of a batch_failure that the function threw.
 /// With order::key the handler gets the later values of these records' keys again.
 ///
 /// Errors: std::invalid_argument for an empty function; what moving or copying the function throws.

@@ -3,8 +3,11 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
+#include <limits>
 #include <new>
 #include <string>
 #include <string_view>
@@ -39,14 +42,20 @@ concept makes_json_handler = std::is_invocable_v<Function&, const shard_context&
 /// tree, takes a call for each.
 inline constexpr std::size_t most_json_levels = 1024;
 
+/// Refuses what the parser takes: too many levels, and a NUL byte, after which it reads nothing.
+/// Returns whether the text can have a number.
 /// Errors: permanent_error.
-inline void require_few_levels(std::string_view text) {
+inline bool look_at_json(std::string_view text) {
   std::size_t level = 0;
   bool is_in_string = false;
+  bool has_number = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
+    if (c == '\0') {
+      throw permanent_error("a NUL byte at byte " + std::to_string(i + 1) + " is no part of JSON");
+    }
     if (is_in_string) {
-      if (c == '\\') ++i;
+      if (c == '\\' && i + 1 < text.size() && text[i + 1] != '\0') ++i;
       is_in_string = c != '"';
     } else if (c == '[' || c == '{') {
       if (++level > most_json_levels) {
@@ -57,17 +66,107 @@ inline void require_few_levels(std::string_view text) {
       --level;
     } else {
       is_in_string = c == '"';
+      has_number = has_number || (c >= '0' && c <= '9');
     }
+  }
+  return has_number;
+}
+
+/// Whether an integer is the number that was parsed.
+template <class Integer>
+bool is_number(Integer value, const nlohmann::json& parsed) {
+  if (parsed.is_number_float()) {
+    const double number = parsed.get<double>();
+    constexpr double end = std::is_signed_v<Integer> ? 0x1p63 : 0x1p64;
+    // Below -2^63 an integer is read as a float, and may be rounded to that.
+    constexpr double below = std::is_signed_v<Integer> ? -0x1p63 : -1;
+    return number > below && number < end && number == std::trunc(number) &&
+           static_cast<Integer>(number) == value;
+  }
+  return parsed.is_number_unsigned() ? std::cmp_equal(value, parsed.get<std::uint64_t>())
+                                     : std::cmp_equal(value, parsed.get<std::int64_t>());
+}
+
+/// Whether a floating-point number is the one that was parsed, as exactly as a float can be.
+inline bool is_number(double value, const nlohmann::json& parsed) {
+  const double number = parsed.get<double>();
+  constexpr double precision = std::numeric_limits<float>::epsilon();
+  constexpr double smallest = std::numeric_limits<float>::denorm_min();
+  return std::isfinite(value) &&
+         std::abs(value - number) <= std::abs(number) * precision + smallest;
+}
+
+inline bool has_numbers_of(const nlohmann::json& value, const nlohmann::json& parsed);
+
+/// A set may have another order than its text.
+inline bool has_elements_of(const nlohmann::json& value, const nlohmann::json& parsed) {
+  if (value.size() == parsed.size() &&
+      std::equal(value.begin(), value.end(), parsed.begin(), has_numbers_of)) {
+    return true;
+  }
+  return std::all_of(value.begin(), value.end(), [&](const nlohmann::json& one) {
+    return std::any_of(parsed.begin(), parsed.end(), [&](const nlohmann::json& other) {
+      return one == other && has_numbers_of(one, other);
+    });
+  });
+}
+
+/// Whether each number in the value is the one that was parsed for it, where one was.
+inline bool has_numbers_of(const nlohmann::json& value, const nlohmann::json& parsed) {
+  if (value.is_number() && parsed.is_number()) {
+    return value.is_number_float()      ? is_number(value.get<double>(), parsed)
+           : value.is_number_unsigned() ? is_number(value.get<std::uint64_t>(), parsed)
+                                        : is_number(value.get<std::int64_t>(), parsed);
+  }
+  if (value.is_array() && parsed.is_array()) return has_elements_of(value, parsed);
+  if (!value.is_object() || !parsed.is_object()) return true;
+  for (const auto& [name, one] : value.items()) {
+    const auto other = parsed.find(name);
+    if (other != parsed.end() && !has_numbers_of(one, *other)) return false;
+  }
+  return true;
+}
+
+/// Whether to_json is the inverse of from_json; another unit, for instance, would make other
+/// numbers.
+template <class Value>
+bool gives_back(const nlohmann::json& made) {
+  try {
+    return nlohmann::json(made.template get<Value>()) == made;
+  } catch (const nlohmann::json::exception&) {
+    return false;
+  }
+}
+
+/// nlohmann's from_json converts numbers as static_cast does. What it made is converted back, since
+/// nothing else tells the types of a user's fields.
+/// Errors: permanent_error.
+template <class Value>
+void require_numbers(const Value& value, const nlohmann::json& parsed) {
+  if constexpr (std::is_constructible_v<nlohmann::json, const Value&>) {
+    const nlohmann::json made(value);
+    if (has_numbers_of(made, parsed) || !gives_back<Value>(made)) return;
+    throw permanent_error("a number does not fit into its field; the value became " +
+                          made.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
   }
 }
 
 /// Errors: permanent_error; std::bad_alloc.
 template <class Value>
 Value parse_json(const record& source) {
-  require_few_levels(source.data());
+  const bool has_number = look_at_json(source.data());
   try {
-    return nlohmann::json::parse(source.data()).template get<Value>();
+    const auto parsed = nlohmann::json::parse(source.data());
+    if constexpr (std::is_same_v<Value, nlohmann::json>) {
+      return parsed;
+    } else {
+      auto value = parsed.template get<Value>();
+      if (has_number) require_numbers(value, parsed);
+      return value;
+    }
   } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const permanent_error&) {
     throw;
   } catch (const nlohmann::json::parse_error& error) {
     std::string text = error.what();  // with a part of the data, which may be no text
@@ -110,19 +209,12 @@ inline bool names_any(const batch_failure& reported, const record_batch& batch) 
                                              std::vector<batch_failure::failed> unparsed,
                                              const batch_failure* reported) {
   if (reported == nullptr) throw batch_failure(std::move(unparsed));
-  if (reported->are_others_complete()) {
-    if (!names_any(*reported, batch)) throw *reported;
-    for (batch_failure::failed one : reported->records()) {
-      if (!one.cause) one.cause = std::current_exception();
-      unparsed.push_back(std::move(one));
-    }
-    throw batch_failure(std::move(unparsed));
+  if (!names_any(*reported, batch)) throw *reported;
+  for (batch_failure::failed one : reported->records()) {
+    if (!one.cause) one.cause = std::current_exception();
+    unparsed.push_back(std::move(one));
   }
-  // Those before a single position count as complete, which one that did not parse is not.
-  const auto& first = unparsed.front();
-  const auto& position = reported->records().front().position;
-  if (position < first.position || batch.back().position() < position) throw *reported;
-  throw batch_failure(first.position, first.cause);
+  throw batch_failure(std::move(unparsed), reported->last_tried());
 }
 
 template <class Value, class Function>

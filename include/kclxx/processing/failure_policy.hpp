@@ -52,15 +52,17 @@ class KCLXX_EXPORT batch_failure : public std::exception {
     std::exception_ptr cause{};
   };
 
-  /// The record at `position` failed. Earlier records are complete; this one is tried again with
-  /// the rest of the batch. A position that no record of the batch has is ignored: the handler then
-  /// gets halves, as after any other exception.
+  /// The record at `position` failed, and later ones were not tried: they come again together.
+  /// Earlier records are complete. A position that no record of the batch has is ignored: the
+  /// handler then gets halves, as after any other exception.
   explicit batch_failure(const sequence_position& position, std::exception_ptr cause = nullptr);
   /// These records failed, and come again without the others, which are complete (but see
-  /// batch_options::order). A position that no record of the batch has is ignored. If none is left,
-  /// the handler gets halves.
+  /// batch_options::order). `last_tried`: the records after it were not tried, and come again, too.
+  /// A position that no record of the batch has is ignored. If none is left, the handler gets
+  /// halves.
   /// Errors: std::invalid_argument for no record; std::bad_alloc.
-  explicit batch_failure(std::vector<failed> records);
+  explicit batch_failure(std::vector<failed> records,
+                         std::optional<sequence_position> last_tried = std::nullopt);
   batch_failure(const batch_failure&) noexcept = default;
   batch_failure& operator=(const batch_failure&) noexcept = default;
   ~batch_failure() override;
@@ -68,13 +70,15 @@ class KCLXX_EXPORT batch_failure : public std::exception {
   [[nodiscard]] const char* what() const noexcept override { return contents_->text.c_str(); }
   /// At least one, in the order of the call.
   [[nodiscard]] const std::vector<failed>& records() const noexcept { return contents_->records; }
-  /// True if it was made from a list: the records that it does not name are complete.
-  [[nodiscard]] bool are_others_complete() const noexcept { return contents_->are_others_complete; }
+  /// std::nullopt: all records were tried.
+  [[nodiscard]] const std::optional<sequence_position>& last_tried() const noexcept {
+    return contents_->last_tried;
+  }
 
  private:
   struct contents {
     std::vector<failed> records;
-    bool are_others_complete;
+    std::optional<sequence_position> last_tried;
     std::string text;
   };
   std::shared_ptr<const contents> contents_;  // copying an exception does not throw

@@ -63,7 +63,7 @@ struct named_record {
 /// In order; none if the error does not name them.
 std::vector<named_record> named_in(const record_batch& part, const batch_error& error) {
   std::vector<named_record> all;
-  if (!error.reported || !error.reported->are_others_complete()) return all;
+  if (!error.reported) return all;
   for (const batch_failure::failed& one : error.reported->records()) {
     const std::size_t place = place_of(one.position, part);
     if (place == part.size()) continue;
@@ -209,7 +209,7 @@ class batches_processor final : public record_processor {
       if (!error) {
         succeed(rest, part.size());
       } else if (const auto named = named_in(part, *error); !named.empty()) {
-        decide(rest, part, named);
+        decide(rest, part, named, error->reported->last_tried());
       } else {
         decide(rest, part, *error);
       }
@@ -248,20 +248,12 @@ class batches_processor final : public record_processor {
     service_->async_checkpoint(*position, {});
   }
 
-  /// The error may tell which record failed first.
+  /// The error does not tell which record failed.
   void decide(processing::rest_of_batch& rest, const record_batch& part, batch_error error) {
-    std::optional<std::size_t> place;
-    if (error.reported && !error.reported->are_others_complete()) {
-      place = place_of(error.reported->records().front().position, part);
-      if (*place == part.size()) place.reset();
-    }
-    if (place && *place > 0) succeed(rest, *place);
-    if (stop_.stop_requested()) return;
     const bool is_outage = failures_.is_outage(error.cause);
-    if (place || !is_outage) rest.narrow(place ? 0 : part.size());
+    if (!is_outage) rest.narrow(part.size());
     if (processing::is_lease_gone(error.cause)) std::rethrow_exception(error.cause);
-    const bool is_decided = place || is_outage || part.size() == 1;
-    if (is_decided &&
+    if ((is_outage || part.size() == 1) &&
         failures_.is_complete_after(rest.at(0), rest.attempts(0), std::move(error.cause))) {
       complete(rest, 1);
     }
@@ -269,15 +261,18 @@ class batches_processor final : public record_processor {
 
   /// The error names the records that failed.
   void decide(processing::rest_of_batch& rest, const record_batch& part,
-              const std::vector<named_record>& named) {
+              const std::vector<named_record>& named,
+              const std::optional<sequence_position>& last_tried) {
     using outcome = processing::failure::outcome;
-    const std::vector<std::size_t> incomplete = incomplete_in(part, named);
+    const std::vector<std::size_t> incomplete = incomplete_in(part, named, last_tried);
     std::vector<processing::failure> failures;
     static_cast<void>(rest.attempts(named.back().place));  // none of the following moves them
     for (const named_record& one : named) {
       failures.push_back({&rest.at(one.place), &rest.attempts(one.place), one.cause});
     }
-    failures_.decide(failures, incomplete.size() < part.size());
+    const bool has_completed = incomplete.size() < part.size();
+    if (has_completed && last_tried) failures_.on_success();  // before it stopped at a failure
+    failures_.decide(failures, has_completed && !last_tried);
     if (stop_.stop_requested()) return;
     std::vector<std::size_t> again;
     auto next_named = named.begin();
@@ -300,9 +295,11 @@ class batches_processor final : public record_processor {
     if (wait.count() > 0) shard_.sleep_for(wait);
   }
 
-  /// The places of the named records and, when asked, of the later ones of their keys.
+  /// The places of the named records, of those that were not tried and, when asked, of the later
+  /// ones of the named records' keys.
   [[nodiscard]] std::vector<std::size_t> incomplete_in(
-      const record_batch& part, const std::vector<named_record>& named) const {
+      const record_batch& part, const std::vector<named_record>& named,
+      const std::optional<sequence_position>& last_tried) const {
     std::vector<std::size_t> places;
     std::unordered_set<std::optional<std::string_view>> keys;
     auto next_named = named.begin();
@@ -311,7 +308,8 @@ class batches_processor final : public record_processor {
       const bool is_named = next_named != named.end() && next_named->place == place;
       if (is_named) ++next_named;
       if (is_named && limits_.order == order::key) keys.insert(key);
-      if (is_named || keys.contains(key)) places.push_back(place);
+      const bool was_tried = !last_tried || part[place].position() <= *last_tried;
+      if (is_named || !was_tried || keys.contains(key)) places.push_back(place);
     }
     return places;
   }

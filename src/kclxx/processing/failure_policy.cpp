@@ -33,12 +33,14 @@ batch_failure::batch_failure(const sequence_position& position, std::exception_p
   std::vector<failed> records{{position, std::move(cause)}};
   std::string text = "the batch failed at " + text_of(records.front());
   contents_ =
-      std::make_shared<const contents>(contents{std::move(records), false, std::move(text)});
+      std::make_shared<const contents>(contents{std::move(records), position, std::move(text)});
 }
 
-batch_failure::batch_failure(std::vector<failed> records) {
+batch_failure::batch_failure(std::vector<failed> records,
+                             std::optional<sequence_position> last_tried) {
   std::string text = text_of(records);
-  contents_ = std::make_shared<const contents>(contents{std::move(records), true, std::move(text)});
+  contents_ = std::make_shared<const contents>(
+      contents{std::move(records), std::move(last_tried), std::move(text)});
 }
 
 batch_failure::~batch_failure() = default;

@@ -476,6 +476,8 @@ void program::settle(completion one, const shard_context& shard) {
     throw_if_it_fails(one.record(), shard);
   } catch (const fenced_error&) {
     return one.fail();
+  } catch (const outage_error&) {
+    return one.fail();
   } catch (...) {
     if (!random_.chance(20)) return one.fail();
     if (shard.stop_token().stop_requested()) return;

@@ -161,7 +161,8 @@ void stream::read_log(const std::string& text) {
 
 void stream::read_attempt(const sequence_position& position, int attempt) {
   const planned_record& what = at(to_string(position));
-  if (what.was_left && attempt >= what.attempts) {
+  const bool may_be_earlier = what.is_repeated;  // an attempt before the repetition
+  if (what.was_left && attempt >= what.attempts && !may_be_earlier) {
     throw violation("stop: record " + what.data +
                     " was left after the stop token, and the attempt is reported");
   }
@@ -174,12 +175,13 @@ void stream::begin_anew(planned_record& one) {
   one.how = planned_record::end::none;
   one.attempts = one.failed = one.failed_parkings = 0;
   one.arrived.reset();
-  one.is_in_progress = one.was_left = one.is_parked_in_log = false;
+  one.is_in_progress = one.was_left = one.is_parked_in_log = one.is_repeated = false;
 }
 
 void stream::repeat(const record& one, std::chrono::steady_clock::time_point now) {
   begin_anew(of(one));
   of(one).arrived = now;
+  of(one).is_repeated = true;
 }
 
 void stream::end_child() {

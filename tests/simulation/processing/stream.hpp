@@ -40,6 +40,7 @@ struct planned_record {
   bool is_in_progress = false;
   bool was_left = false;  // by its handler, after the stop token had stopped
   bool is_parked_in_log = false;
+  bool is_repeated = false;  // by the daemon, to this child
 
   [[nodiscard]] sequence_position position() const {
     return sequence_position(sequence_number, sub_sequence_number);

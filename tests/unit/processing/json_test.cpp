@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // json(): handlers that take a value of the program's own type.
+#include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <limits>
+#include <map>
 #include <memory>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -29,6 +33,12 @@ void from_json(const nlohmann::json& from, click& to) {
   from.at("at").get_to(to.at);
   if (to.page.empty()) throw std::invalid_argument("an empty page");
 }
+
+struct click_of_macro {
+  std::string page;
+  std::uint64_t at = 0;
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(click_of_macro, page, at)
 
 const std::string first = R"({"page": "/a", "at": 7, "user": "u"})";
 const std::string second = R"({"page": "/b", "at": 8})";
@@ -206,6 +216,144 @@ TEST_CASE("values after a position", "[processing][json][batches]") {
   with.initialize().deliver({first, second}).request_shutdown();
   INFO(with);
   CHECK(got == strings{"/b"});
+}
+
+namespace {
+
+/// With from_json and to_json.
+struct measured {
+  std::int8_t small = 0;
+  float factor = 0;
+  std::vector<unsigned> counts{};
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(measured, small, factor, counts)
+
+/// In other units than its JSON.
+struct seconds_as_milliseconds {
+  int time = 0;
+};
+void from_json(const nlohmann::json& from, seconds_as_milliseconds& to) {
+  to.time = from.at("time").get<int>() * 1000;
+}
+void to_json(nlohmann::json& to, const seconds_as_milliseconds& from) {
+  to = {{"time", from.time}};
+}
+
+/// The value's text in JSON, or "refused".
+template <class Value>
+std::string read(const std::string& text) {
+  std::string got = "refused";
+  testing::daemon with(
+      each(json<Value>([&](const Value& value) { got = nlohmann::json(value).dump(); }),
+           {.bad_record = bad_record::skip}));
+  with.initialize().deliver({text}).request_shutdown();
+  CHECK(with.persisted() == sequence_position("1"));
+  return got;
+}
+
+template <class Integer>
+void check_integer() {
+  using limits = std::numeric_limits<Integer>;
+  const std::string least = std::to_string(+limits::min());
+  const std::string most = std::to_string(+limits::max());
+  const auto one_more = [](std::string digits) {
+    auto last = std::find_if(digits.rbegin(), digits.rend(), [](char c) { return c != '9'; });
+    ++*last;
+    std::fill(digits.rbegin(), last, '0');
+    return digits;
+  };
+  CAPTURE(least, most);
+  CHECK(read<Integer>("0") == "0");
+  CHECK(read<Integer>(least) == least);
+  CHECK(read<Integer>(most) == most);
+  CHECK(read<Integer>(one_more(most)) == "refused");
+  CHECK(read<Integer>(limits::is_signed ? one_more(least) : "-1") == "refused");
+  CHECK(read<Integer>("1.0") == "1");
+  CHECK(read<Integer>("1e2") == "100");
+  for (const char* const no_integer :
+       {"1.5", "-0.5", "1e300", "-1e300", "18446744073709551616", "1e-3"}) {
+    CAPTURE(no_integer);
+    CHECK(read<Integer>(no_integer) == "refused");
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a number that its type cannot hold is refused", "[processing][json]") {
+  check_integer<signed char>();
+  check_integer<unsigned char>();
+  check_integer<short>();
+  check_integer<unsigned short>();
+  check_integer<int>();
+  check_integer<unsigned>();
+  check_integer<long>();
+  check_integer<unsigned long>();
+  check_integer<long long>();
+  check_integer<unsigned long long>();
+  CHECK(read<float>("3.4e38") != "refused");
+  CHECK(read<float>("-3.4e38") != "refused");
+  CHECK(read<float>("0.1") != "refused");
+  CHECK(read<float>("1e-44") != "refused");
+  CHECK(read<float>("16777217") != "refused");
+  CHECK(read<float>("1e39") == "refused");
+  CHECK(read<float>("-1e39") == "refused");
+  CHECK(read<float>("18446744073709551615") != "refused");
+  CHECK(read<double>("1.7976931348623157e308") == "1.7976931348623157e+308");
+  CHECK(read<double>("5e-324") == "5e-324");
+  CHECK(read<double>("9007199254740993") != "refused");
+  CHECK(read<double>("1e400") == "refused");
+}
+
+TEST_CASE("a number that a field of a user's type cannot hold is refused", "[processing][json]") {
+  CHECK(read<measured>(R"({"small":-128,"factor":0.5,"counts":[0,4294967295]})") ==
+        R"({"counts":[0,4294967295],"factor":0.5,"small":-128})");
+  CHECK(read<measured>(R"({"small":128})") == "refused");
+  CHECK(read<measured>(R"({"small":1.5})") == "refused");
+  CHECK(read<measured>(R"({"factor":1e39})") == "refused");
+  CHECK(read<measured>(R"({"counts":[1,-1]})") == "refused");
+  CHECK(read<measured>(R"({"counts":[4294967296]})") == "refused");
+  CHECK(read<std::map<std::string, std::uint8_t>>(R"({"a":256})") == "refused");
+  CHECK(read<std::set<int>>("[3,1]") == "[1,3]");
+  CHECK(read<std::set<int>>("[3,1.5]") == "refused");
+  CHECK(read<seconds_as_milliseconds>(R"({"time":2})") == R"({"time":2000})");
+  CHECK(read<nlohmann::json>("[1.5,-1,18446744073709551615]") == "[1.5,-1,18446744073709551615]");
+}
+
+TEST_CASE("after the value there is nothing but white space", "[processing][json]") {
+  for (int byte = 0; byte < 256; ++byte) {
+    CAPTURE(byte);
+    const char c = static_cast<char>(byte);
+    const bool is_space = c == ' ' || c == '\t' || c == '\n' || c == '\r';
+    CHECK((read<click_of_macro>(first + c) == "refused") != is_space);
+    CHECK((read<click_of_macro>(first + ' ' + c + ' ') == "refused") != is_space);
+    CHECK(read<click_of_macro>(first + c + second) == "refused");
+  }
+  CHECK(read<std::string>(std::string("\"a\0b\"", 5)) == "refused");
+  CHECK(read<std::string>(std::string("\"a\\\0\"", 5)) == "refused");
+}
+
+TEST_CASE("where the function of a batch stops, no complete value comes again",
+          "[processing][json][batches]") {
+  const std::size_t where = GENERATE(0U, 1U, 2U, 3U, 4U);  // what does not parse, or nothing
+  CAPTURE(where);
+  std::vector<strings> calls;
+  const auto lot = std::make_shared<memory_lot>();
+  testing::daemon with(batches(json<int>([&](json_batch<int> values) {
+                                 calls.emplace_back();
+                                 for (const auto& one : values) {
+                                   calls.back().push_back(std::to_string(one.value));
+                                 }
+                                 if (calls.size() == 1)
+                                   throw batch_failure(values[1].record.position());
+                               }),
+                               {.bad_record = bad_record::park, .lot = lot}));
+  strings data{"1", "2", "3"};
+  if (where < 4) data.insert(data.begin() + static_cast<std::ptrdiff_t>(where), "x");
+  with.initialize().deliver(data).request_shutdown();
+  INFO(with);
+  CHECK(calls == std::vector<strings>{{"1", "2", "3"}, {"2", "3"}});
+  CHECK(lot->data() == (where < 4 ? strings{"x"} : strings{}));
+  CHECK(with.persisted() == sequence_position(std::to_string(data.size())));
 }
 
 TEST_CASE("an empty function of a value is refused", "[processing][json]") {

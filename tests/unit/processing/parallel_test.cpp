@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // parallel() with handlers that return: order, failures, the window and the endings, in the test
 // kit's virtual time. tests/unit/processing/lanes_test.cpp has the real threads.
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -566,4 +568,75 @@ TEST_CASE("observers see each attempt, and the window fill and empty", "[process
   CHECK(seen->windows.front().records == 2);
   CHECK(seen->windows.back().records == 0);
   CHECK(seen->windows.back().watermark == sequence_position("3"));
+}
+
+TEST_CASE("a lot that blocks holds up no other lane, and is reported as stuck",
+          "[processing][parallel]") {
+  struct slow_lot final : parking_lot {
+    void park(const shard_context& shard, std::span<const failed_record> failed) override {
+      shard.sleep_for(2h);
+      parked += failed.size();
+    }
+    std::size_t parked = 0;
+  };
+  const auto which = GENERATE(form::parallel, form::completions);
+  CAPTURE(which);
+  const auto lot = std::make_shared<slow_lot>();
+  strings done;
+  testing::daemon with(make(which,
+                            [&, failures = 1](const record& one, const shard_context&) mutable {
+                              if (one.data() == "0") throw permanent_error("malformed");
+                              if (one.data() == "7" && failures-- > 0)
+                                throw std::runtime_error("no");
+                              done.emplace_back(one.data());
+                            },
+                            parking(lot, 2), {.lanes = 4, .stuck_after = 1min}),
+                       prompt());
+  std::vector<record::fields> records;
+  strings names;
+  for (int i = 0; i < 40; ++i) names.push_back(std::to_string(i));
+  for (const std::string& name : names) {
+    records.emplace_back();
+    records.back().data = records.back().partition_key = name;
+  }
+  with.initialize().deliver_records(records).advance(5min);
+  INFO(with);
+  CHECK(done.size() == 39);
+  CHECK(lot->parked == 0);
+  CHECK(count_logged(with, "the parking lot is stuck: it has had record 1/0") == 3);
+  CHECK(count_logged(with, "parked after") == 0);
+  with.end_shard();
+  CHECK(lot->parked == 1);
+  CHECK(count_logged(with, "parked after") == 1);
+  CHECK(with.persisted() == sequence_position("SHARD_END"));
+}
+
+TEST_CASE("records that a daemon delivers again are left out, and the watermark does not fall",
+          "[processing][parallel][P69]") {
+  const auto which = GENERATE(form::parallel, form::completions);
+  const auto ordering = GENERATE(order::key, order::none);
+  strings done;
+  const auto seen = std::make_shared<seen_events>();
+  const auto forward =
+      make(which, [&](const record& one, const shard_context&) { done.emplace_back(one.data()); },
+           {}, {.order = ordering});
+  struct repeating final : record_processor {
+    void process_records(record_batch batch, const checkpointer& with) override {
+      inner->process_records(batch, with);
+      inner->process_records(batch, with);
+      inner->process_records(batch.slice(0, 1), with);
+    }
+    void shutdown_requested(const checkpointer& with) override { inner->shutdown_requested(with); }
+    std::unique_ptr<record_processor> inner;
+  };
+  const auto make_repeating = [&](const shard_context& shard) {
+    auto made = std::make_unique<repeating>();
+    made->inner = forward(shard);
+    return made;
+  };
+  testing::daemon with({make_repeating, checkpoint_mode::manual}, prompt(seen));
+  with.initialize().deliver({"1", "2", "3"}).deliver({"4"}).request_shutdown();
+  CHECK(done == strings{"1", "2", "3", "4"});
+  CHECK(with.persisted() == sequence_position("4"));
+  CHECK(std::is_sorted(with.checkpoints().begin(), with.checkpoints().end()));
 }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <chrono>
 #include <map>
 #include <string>
 
@@ -95,7 +94,7 @@ TEST_CASE("the step after which KCL 2 cannot be used is a warning, and the one b
   const std::string step = "clientVersionConfig=CLIENT_VERSION_CONFIG_COMPATIBLE_WITH_2X";
   const auto found = [&](const std::string& line, const std::string& core) {
     const auto all = parse_properties(sound.at(kcl_version::kcl3) + line);
-    return check(all, kcl_version::kcl3, {look, false, std::chrono::milliseconds(0), core});
+    return check(all, kcl_version::kcl3, {look, false, core});
   };
   for (const char* core : {"", "3.5.0", "3.10.1"}) {
     CAPTURE(core);
