@@ -99,11 +99,12 @@ enum class bad_record {
 /// row have failed, or at once at an outage_error. Permanent errors do not count, nor does a record
 /// that failed before the last success. A call that completes a record of its batch is a success.
 ///
-/// While the circuit is open, no attempt is counted for failure_policy::max_attempts. The handler
+/// While the circuit is open, no attempt is counted for failure_policy::max_attempts: so `failures`
+/// has to be larger for a record that fails alone to use up its attempts. The handler
 /// is called for one record at a time, after waits that double from failure_policy::max_backoff to
 /// `max_wait`. The first success closes the circuit.
 struct circuit_breaker {
-  int failures = 20;                           ///< at least 1, and more than max_attempts
+  int failures = 20;                           ///< at least 1
   std::chrono::milliseconds max_wait{30'000};  ///< 0 counts as 1 ms
 };
 
@@ -119,8 +120,7 @@ struct circuit_breaker {
 /// complete.
 ///
 /// Errors: `each`, `batches` and `parallel` throw std::invalid_argument for a number below its
-/// minimum, a negative duration, `max_attempts` that the circuit would never let a record use up,
-/// and for bad_record::park without a parking lot.
+/// minimum, a negative duration, and for bad_record::park without a parking lot.
 /// Thread safety: a value; processors copy it. Its functions may be called from several threads.
 struct failure_policy {
   /// Attempts per record, the first included; at least 1. Unset: without end.

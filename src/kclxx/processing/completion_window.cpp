@@ -33,7 +33,7 @@ void completion_window::complete(ordinal number) {
 }
 
 void completion_window::pass_front() {
-  passed_ = spans_.front().records.back().position();
+  passed_ = watermark();
   for (const record& one : spans_.front().records) bytes_ -= one.data().size();
   passed_batches_.push_back(std::move(spans_.front().records));
   spans_.pop_front();
@@ -58,7 +58,9 @@ const record_batch& completion_window::batch_of(ordinal number) const {
 
 std::optional<sequence_position> completion_window::watermark() const {
   if (spans_.empty() || spans_.front().first == begin_) return passed_;
-  return spans_.front().records[begin_ - 1 - spans_.front().first].position();
+  const sequence_position last =
+      spans_.front().records[begin_ - 1 - spans_.front().first].position();
+  return passed_ && last < *passed_ ? passed_ : last;
 }
 
 }  // namespace kclxx::processing

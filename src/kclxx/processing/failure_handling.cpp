@@ -81,9 +81,6 @@ failure_policy checked(failure_policy policy) {
   if (policy.breaker) {
     require(policy.breaker->failures > 0, "breaker->failures is below 1; unset is no breaker");
     require(policy.breaker->max_wait >= none, "breaker->max_wait is negative");
-    require(policy.max_attempts.value_or(0) < policy.breaker->failures,
-            "max_attempts is not below breaker->failures: the circuit would open before a record "
-            "has used up its attempts");
   }
   if (policy.bad_record == bad_record::park && !policy.lot) {
     const auto directory = detail::own_environment("KCLXX_PARKING_DIR");

@@ -308,15 +308,6 @@ TEST_CASE("bad records are parked when others succeeded after they first failed"
   CHECK_FALSE(logged(*bad.daemon, "circuit"));
 }
 
-TEST_CASE("a policy whose circuit opens before a record has used up its attempts is refused",
-          "[processing][circuit]") {
-  CHECK_THROWS_WITH(each([](const record&) {}, {.max_attempts = 20}),
-                    "failure_policy: max_attempts is not below breaker->failures: the circuit "
-                    "would open before a record has used up its attempts");
-  CHECK_NOTHROW(each([](const record&) {}, {.max_attempts = 19}));
-  CHECK_NOTHROW(each([](const record&) {}, {.max_attempts = 20, .breaker = std::nullopt}));
-}
-
 TEST_CASE("while an open circuit's record cannot be parked, attempts are a backoff apart",
           "[processing][circuit]") {
   const auto which = ALL_FORMS;
