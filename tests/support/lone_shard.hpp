@@ -4,6 +4,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include <kclxx/shard_context.hpp>
@@ -21,7 +22,10 @@ class lone_service final : public detail::shard_service {
     throw_no_session();
   }
   [[nodiscard]] clock::time_point now() const override { return clock::now(); }
-  bool sleep_until(clock::time_point) override { throw_no_session(); }
+  bool sleep_until(clock::time_point deadline) override {
+    std::this_thread::sleep_until(deadline);
+    return true;
+  }
   timer_id start_timer(std::chrono::milliseconds, std::chrono::milliseconds,
                        std::function<void()>) override {
     throw_no_session();

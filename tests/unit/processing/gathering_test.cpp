@@ -244,17 +244,28 @@ TEST_CASE("options of batches that cannot work are refused", "[processing][gathe
 }
 
 TEST_CASE("a batch that is complete in one call is not copied", "[processing][gathering]") {
-  const std::string data = "a";
-  const record one(record::fields{data, "k", "1", 0, {}});
+  const char* delivered = nullptr;
   const char* seen = nullptr;
-  const shard_context shard({});
-  const auto make = batches([&](const record_batch& batch) { seen = batch[0].data().data(); }, {},
-                            {.max_records = 1, .linger = 1h});
-  const auto processor = make(shard);
-  processor->process_records(
-      record_batch(std::span(&one, 1), nullptr),
-      detail::service_access::handle_of<checkpointer>(detail::service_access::of(shard)));
-  CHECK(seen == data.data());
+  struct noting final : record_processor {
+    void process_records(record_batch batch, const checkpointer& with) override {
+      *delivered = batch[0].data().data();
+      inner->process_records(std::move(batch), with);
+    }
+    const char** delivered = nullptr;
+    std::unique_ptr<record_processor> inner;
+  };
+  const auto forward = batches([&](const record_batch& batch) { seen = batch[0].data().data(); },
+                               {}, {.max_records = 1, .linger = 1h});
+  testing::daemon with({[&](const shard_context& shard) {
+                          auto made = std::make_unique<noting>();
+                          made->delivered = &delivered;
+                          made->inner = forward(shard);
+                          return made;
+                        },
+                        checkpoint_mode::manual});
+  with.initialize().deliver({"a"});
+  CHECK(seen != nullptr);
+  CHECK(seen == delivered);
 }
 
 TEST_CASE("observers see what is gathered as the window", "[processing][gathering]") {
