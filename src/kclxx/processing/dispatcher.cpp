@@ -485,6 +485,8 @@ bool dispatcher::wait(goal awaited, time_point deadline) {
   }
 }
 
+/// wait() calls it for each goal but no_handler, and it calls wait() with that goal alone: so the
+/// two nest once.
 void dispatcher::throw_failure(time_point deadline) {
   auto kind = failure_kind::none;
   {

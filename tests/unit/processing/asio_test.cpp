@@ -247,31 +247,6 @@ TEST_CASE("a program's context that stops while a coroutine waits ends the sessi
   CHECK(ended.use_count() == 1);
 }
 
-// ThreadSanitizer takes what a forked copy does for races.
-#if !defined(__SANITIZE_THREAD__)
-TEST_CASE("a forked copy in which a coroutine ends leaves", "[processing][asio]") {
-  const bool throws = GENERATE(false, true);
-  std::atomic<int> status = -1;
-  const auto handler = [&, parent = ::getpid()](const record&) -> asio::awaitable<void> {
-    co_await yield();
-    const pid_t copy = ::fork();
-    if (copy != 0) {
-      int left = 0;
-      kclxx::test::eventually([&] { return ::waitpid(copy, &left, WNOHANG) != 0; });
-      status = WIFEXITED(left) ? WEXITSTATUS(left) : 1000;
-      ::kill(copy, SIGKILL);
-    }
-    if (::getpid() != parent && throws) throw std::runtime_error("no such program");
-  };
-  served_shard shard(kclxx::asio::parallel(handler), prompt());
-  shard.initialize("shard-1");
-  process(shard, keyed_records(1, 1, 1));
-  perform(shard, "shutdownRequested");
-  CHECK(shard.end() == kclxx::exit_status::ok);
-  CHECK(status == static_cast<int>(kclxx::exit_status::daemon_gone));
-}
-#endif
-
 TEST_CASE("a program's context does not return for want of work while a shard uses it",
           "[processing][asio]") {
   asio::io_context context;
