@@ -95,10 +95,10 @@ std::string metrics_outputs::own_text(const observer::shard_names& names) {
 }
 
 /// Once for each text, as long as there are few.
-void metrics_outputs::log_own(const std::string& text) {
+void metrics_outputs::log_own(const std::string& message) {
   constexpr std::size_t most = 100;
-  if (logged_own_.size() == most || !logged_own_.insert(text).second) return;
-  write_log_(log_level::warning, "metrics_options::own_metrics: " + text + " (logged once)");
+  if (logged_own_.size() == most || !logged_own_.insert(message).second) return;
+  write_log_(log_level::warning, "metrics_options::own_metrics: " + message + " (logged once)");
 }
 
 void metrics_outputs::open_file(const observer::shard_names& names) {
