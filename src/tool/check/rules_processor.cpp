@@ -14,25 +14,27 @@ namespace {
 
 constexpr std::uint64_t poison_number = 105;
 
+const std::string& poison_of(const rule_context& context) {
+  if (context.settings().poison) return *context.settings().poison;
+  throw not_applicable("no record was named at which the processor throws; see --poison");
+}
+
 /// A child that has had a good batch.
 lockstep_daemon& before_poison(rule_context& context) {
-  if (!context.settings().poison) {
-    throw not_applicable("no record was named at which the processor throws; see --poison");
-  }
+  static_cast<void>(poison_of(context));
   return context.start_with_batch();
 }
 
 /// Its second record is the poison.
 action poisoned_batch(const rule_context& context) {
-  return records_of({context.payload(), *context.settings().poison, context.payload()},
-                    poison_number - 1);
+  return records_of({context.payload(), poison_of(context), context.payload()}, poison_number - 1);
 }
 
 /// The last of many is the poison: one whose status comes first still has them to process.
 action long_poisoned_batch(const rule_context& context) {
   std::vector<std::string> payloads;
   for (std::uint64_t i = 0; i < 1000; ++i) payloads.push_back(context.payload(i));
-  payloads.push_back(*context.settings().poison);
+  payloads.push_back(poison_of(context));
   return records_of(payloads, poison_number - 1);
 }
 
