@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kclxx replay: comparing, answers, pace, faults.
+// kclxx replay: comparing, answers, faults.
 #include <chrono>
 #include <string>
 #include <unistd.h>
@@ -68,7 +68,6 @@ TEST_CASE("a command line that cannot be understood is a usage error", "[replay]
   CHECK(tool.run({"--faults", "", file}, {}).status == 2);
   CHECK(tool.run({"--expect", "--expect-final", file}, {}).status == 2);
   CHECK(tool.run({"--parked", "--effects", "{dir}/out", file}, {}).status == 2);
-  CHECK(tool.run({"--pace", "slow", file}, {}).status == 2);
   CHECK(tool.run({}, {}).status == 2);
 }
 

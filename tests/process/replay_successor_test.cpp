@@ -42,8 +42,8 @@ void remove_kept(const std::string& out) {
 TEST_CASE("what is exactly once stays so, wherever the child is killed", "[replay][effects]") {
   replayed tool;
   const std::string file = tool.dialogue(8, shard_ended);
-  const std::string faults = GENERATE("kill-at=1", "kill-at=5", "kill-at=record:24",
-                                      "kill=0.6,seed=3", "kill=0.5,kill-at=4,throttle=0.2");
+  const std::string faults = GENERATE("kill-at=1", "kill-at=5", "kill-at=8", "kill=0.6,seed=3",
+                                      "kill=0.5,kill-at=4,throttle=0.2");
   const auto all = effects_of(tool, "exactly-once", faults, {file});
   CAPTURE(faults, all.out);
   CHECK(all.status == 0);

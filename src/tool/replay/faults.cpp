@@ -30,16 +30,10 @@ double probability(std::string_view name, std::string_view value) {
   return result;
 }
 
-trigger parse_trigger(std::string_view name, std::string_view value) {
-  constexpr std::string_view record = "record:";
-  trigger result;
-  std::string_view digits = value;
-  if (value.starts_with(record)) {
-    result.in = trigger::unit::record;
-    digits.remove_prefix(record.size());
-  }
-  if (!read_number(digits, result.number) || result.number == 0) {
-    fail(name, value, "the number of a batch from 1 on, or record: and the number of a record");
+std::uint64_t batch_number(std::string_view name, std::string_view value) {
+  std::uint64_t result = 0;
+  if (!read_number(value, result) || result == 0) {
+    fail(name, value, "the number of a batch from 1 on");
   }
   return result;
 }
@@ -49,16 +43,14 @@ void set(faults& faults, std::string_view name, std::string_view value) {
     faults.throttle = probability(name, value);
   } else if (name == "dependency") {
     faults.dependency = probability(name, value);
-  } else if (name == "unknown-action") {
-    faults.unknown_action = probability(name, value);
   } else if (name == "shutdown-at") {
-    faults.shutdown_at = parse_trigger(name, value);
+    faults.shutdown_at = batch_number(name, value);
   } else if (name == "lease-lost-at") {
-    faults.lease_lost_at = parse_trigger(name, value);
+    faults.lease_lost_at = batch_number(name, value);
   } else if (name == "end-of-input-at") {
-    faults.end_of_input_at = parse_trigger(name, value);
+    faults.end_of_input_at = batch_number(name, value);
   } else if (name == "kill-at") {
-    faults.kill_at = parse_trigger(name, value);
+    faults.kill_at = batch_number(name, value);
   } else if (name == "kill") {
     faults.kill = probability(name, value);
     if (faults.kill >= 1) fail(name, value, "a probability below 1, or no life would ever end");
@@ -66,7 +58,7 @@ void set(faults& faults, std::string_view name, std::string_view value) {
     if (!read_number(value, faults.seed)) fail(name, value, "a number from 0 on");
   } else {
     throw std::invalid_argument("there is no fault '" + std::string(name) +
-                                "'; there are throttle, dependency, unknown-action, shutdown-at, "
+                                "'; there are throttle, dependency, shutdown-at, "
                                 "lease-lost-at, end-of-input-at, kill-at, kill, and seed");
   }
 }
@@ -117,14 +109,12 @@ void fault_schedule::begin_shard(std::string_view id) {
     return fault_draws(chosen_.seed, std::string(id) + "/" + name);
   };
   if (draws_) return;  // a successor's continue
-  draws_.emplace(shard_draws{for_fault("throttle"), for_fault("dependency"),
-                             for_fault("unknown-action"), for_fault("kill")});
+  draws_.emplace(shard_draws{for_fault("throttle"), for_fault("dependency"), for_fault("kill")});
 }
 
 void fault_schedule::begin_successor() noexcept {
   if (kill_was_met_) chosen_.kill_at.reset();
   batches_ = records_ = 0;
-  asked_for_unknown_ = false;
   after_line_ = after_line::nothing;
   lease_loss_was_met_ = false;
 }
@@ -134,31 +124,17 @@ void fault_schedule::skip(std::uint64_t records, bool is_whole_batch) noexcept {
   if (is_whole_batch) ++batches_;
 }
 
-// Whether the trigger is in a batch of so many records, when that comes next.
-bool fault_schedule::is_next(const std::optional<trigger>& point,
-                             std::uint64_t records) const noexcept {
-  if (!point) return false;
-  if (point->in == trigger::unit::batch) return point->number == batches_ + 1;
-  return point->number > records_ && point->number <= records_ + records;
-}
-
-bool fault_schedule::shutdown_replaces_it(std::uint64_t records) noexcept {
-  return shutdown_was_met_ = is_next(chosen_.shutdown_at, records);
-}
-
-bool fault_schedule::unknown_action_comes_first() noexcept {
-  if (std::exchange(asked_for_unknown_, true)) return false;
-  return draws_ && draws_->unknown_action.draw(chosen_.unknown_action);
+bool fault_schedule::shutdown_replaces_it() noexcept {
+  return shutdown_was_met_ = is_next(chosen_.shutdown_at);
 }
 
 void fault_schedule::begin_batch(std::uint64_t records) noexcept {
-  lease_loss_was_met_ = is_next(chosen_.lease_lost_at, records);
-  if (is_next(chosen_.kill_at, records)) {
+  lease_loss_was_met_ = is_next(chosen_.lease_lost_at);
+  if (is_next(chosen_.kill_at)) {
     after_line_ = after_line::kill;
-  } else if (is_next(chosen_.end_of_input_at, records)) {
+  } else if (is_next(chosen_.end_of_input_at)) {
     after_line_ = after_line::end_of_input;
   }
-  asked_for_unknown_ = false;
   ++batches_;
   records_ += records;
 }
@@ -181,16 +157,14 @@ std::optional<std::string> fault_schedule::checkpoint_failure() {
 
 std::vector<std::string> fault_schedule::unmet() const {
   std::vector<std::string> notes;
-  const auto note = [&](const char* name, const std::optional<trigger>& point, bool was_met) {
-    if (!point || was_met) return;
-    const bool is_record = point->in == trigger::unit::record;
-    const std::uint64_t last = is_record ? records_ : batches_;
-    const std::string unit = is_record ? "record " : "batch ";
-    notes.push_back(
-        std::string(name) + "=" + (is_record ? "record:" : "") + std::to_string(point->number) +
-        (point->number > last ? " was not reached: the last was " + unit + std::to_string(last)
-                              : " did not happen: " + unit + std::to_string(point->number) +
-                                    " was persisted before, so that no successor got it"));
+  const auto note = [&](const char* name, const std::optional<std::uint64_t>& batch, bool was_met) {
+    if (!batch || was_met) return;
+    const std::string number = std::to_string(*batch);
+    notes.push_back(std::string(name) + "=" + number +
+                    (*batch > batches_
+                         ? " was not reached: the last was batch " + std::to_string(batches_)
+                         : " did not happen: batch " + number +
+                               " was persisted before, so that no successor got it"));
   };
   note("shutdown-at", chosen_.shutdown_at, shutdown_was_met_);
   note("lease-lost-at", chosen_.lease_lost_at, lease_loss_was_met_);
@@ -207,7 +181,6 @@ std::vector<std::string> fault_schedule::unmet() const {
   };
   note_draws("throttle", chosen_.throttle, draws_->throttle, " checkpoints");
   note_draws("dependency", chosen_.dependency, draws_->dependency, " checkpoints");
-  note_draws("unknown-action", chosen_.unknown_action, draws_->unknown_action, " batches");
   note_draws("kill", chosen_.kill, draws_->kill, " checkpoints");
   return notes;
 }
@@ -215,7 +188,7 @@ std::vector<std::string> fault_schedule::unmet() const {
 bool fault_schedule::had_fault() const noexcept {
   return shutdown_was_met_ || lease_loss_was_met_ || end_of_input_was_met_ || kill_was_met_ ||
          (draws_ && (draws_->throttle.was_true() || draws_->dependency.was_true() ||
-                     draws_->unknown_action.was_true() || draws_->kill.was_true()));
+                     draws_->kill.was_true()));
 }
 
 }  // namespace kclxx::replay

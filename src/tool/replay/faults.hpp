@@ -12,23 +12,16 @@
 
 namespace kclxx::replay {
 
-/// A batch of a shard, by its number or by the number of a record in it. Both count from 1.
-struct trigger {
-  enum class unit { batch, record } in = unit::batch;
-  std::uint64_t number = 1;
-  bool operator==(const trigger&) const = default;
-};
-
 /// What is to go wrong; docs/replay.md describes each.
 struct faults {
   // Probabilities from 0 to 1.
   double throttle = 0;
   double dependency = 0;
-  double unknown_action = 0;
-  std::optional<trigger> shutdown_at{};
-  std::optional<trigger> lease_lost_at{};
-  std::optional<trigger> end_of_input_at{};
-  std::optional<trigger> kill_at{};
+  // Numbers of batches, from 1 on.
+  std::optional<std::uint64_t> shutdown_at{};
+  std::optional<std::uint64_t> lease_lost_at{};
+  std::optional<std::uint64_t> end_of_input_at{};
+  std::optional<std::uint64_t> kill_at{};
   double kill = 0;  ///< below 1
   std::uint64_t seed = 1;
 
@@ -40,7 +33,7 @@ struct faults {
   return chosen.kill_at.has_value() || chosen.kill > 0;
 }
 
-/// Reads "throttle=0.1,kill-at=12,shutdown-at=record:5000,seed=7".
+/// Reads "throttle=0.1,kill-at=12,shutdown-at=20,seed=7".
 /// Errors: std::invalid_argument, which names what is wrong.
 faults parse_faults(std::string_view text);
 
@@ -77,11 +70,9 @@ class fault_schedule {
   /// one.
   void skip(std::uint64_t records, bool is_whole_batch) noexcept;
 
-  // Before a batch of so many records is sent, in this order. Each may be asked again.
-  /// The daemon asks the child to shut down instead, and the dialogue ends.
-  [[nodiscard]] bool shutdown_replaces_it(std::uint64_t records) noexcept;
-  /// True once for a batch at most.
-  [[nodiscard]] bool unknown_action_comes_first() noexcept;
+  /// Before a batch is sent: the daemon asks the child to shut down instead, and the dialogue ends.
+  /// May be asked again.
+  [[nodiscard]] bool shutdown_replaces_it() noexcept;
 
   void begin_batch(std::uint64_t records) noexcept;
   /// The lease was lost at the batch that was begun last: its checkpoints fail, and no batch
@@ -104,17 +95,17 @@ class fault_schedule {
 
  private:
   struct shard_draws {
-    fault_draws throttle, dependency, unknown_action, kill;
+    fault_draws throttle, dependency, kill;
   };
 
-  [[nodiscard]] bool is_next(const std::optional<trigger>& point,
-                             std::uint64_t records) const noexcept;
+  [[nodiscard]] bool is_next(const std::optional<std::uint64_t>& batch) const noexcept {
+    return batch && *batch == batches_ + 1;
+  }
 
   faults chosen_;
   std::optional<shard_draws> draws_;
   std::uint64_t batches_ = 0;
   std::uint64_t records_ = 0;
-  bool asked_for_unknown_ = false;  // it was drawn before the batch that comes next
   after_line after_line_ = after_line::nothing;
   bool shutdown_was_met_ = false;
   bool lease_loss_was_met_ = false;

@@ -23,8 +23,6 @@ enum class expectation {
 struct options {
   answers_from answers = answers_from::recorded;
   expectation expected = expectation::none;
-  /// Lines go out no earlier than the daemon sent them, counted from the first one.
-  bool recorded_pace = false;
   bool keeps_timeline = false;
   replay::faults faults{};
   /// For each action, and for the time between the end of the input and the child's exit.

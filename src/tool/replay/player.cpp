@@ -41,7 +41,6 @@ player::player(const options& options, shard_state& shard, transcript::reader& t
 
 bool player::play_next() {
   look_ahead();
-  await_recorded_time();
   auto next = script_.next();
   if (next && prepare_action(*next)) {
     begin(std::move(*next));
@@ -60,12 +59,6 @@ void player::look_ahead() {
   if (const auto& damage = script_.damage()) verdict_.damage(damage->transcript_line, damage->what);
 }
 
-void player::await_recorded_time() {
-  if (!options_.recorded_pace || !script_.ahead() || !shard_.measured.began()) return;
-  const time due = *shard_.measured.began() + (*script_.ahead()->at - first_at_);
-  static_cast<void>(child_.wait_exit(due));  // what is dead is found when the line is sent
-}
-
 bool player::prepare_action(const script::action& next) {
   if (!consumer_ && next.kind != action_kind::initialize) {
     verdict_.damage(next.line_number, "the dialogue does not begin with initialize");
@@ -79,7 +72,6 @@ bool player::prepare_action(const script::action& next) {
 
 void player::begin_shard(const script::action& first) {
   shard_.result.shard = first.content.shard_id.value_or("");
-  first_at_ = first.at.value_or(std::chrono::microseconds(0));
   lease_.emplace(first.content.position.value_or(sequence_position("TRIM_HORIZON")));
   lease_->set_fault([this](const sequence_position&) {
     auto failure = shard_.faults.checkpoint_failure();

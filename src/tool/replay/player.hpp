@@ -66,7 +66,6 @@ class player {
   [[nodiscard]] bool prepare_action(const script::action& next);
   void begin(script::action next);
   void look_ahead();
-  void await_recorded_time();
   void take_event();
   void on_sent(time now);
   void on_line(const std::string& line, time now);
@@ -104,9 +103,8 @@ class player {
   bool is_sending_ = false;  // its line
   bool input_broke_ = false;
   bool was_killed_by_fault_ = false;
-  time began_{};                          // the current action
-  time deadline_{};                       // of its status
-  std::chrono::microseconds first_at_{};  // of the shard's first action
+  time began_{};     // the current action
+  time deadline_{};  // of its status
 };
 
 }  // namespace kclxx::replay

@@ -151,15 +151,11 @@ void add_options(CLI::App& command, replay_arguments& arguments) {
              "recorded", "model", [&arguments](bool is_model) {
                arguments.options.answers = is_model ? answers_from::model : answers_from::recorded;
              });
-  add_choice(command, "--pace", "As fast as the child allows, or no faster than recorded", "full",
-             "recorded",
-             [&arguments](bool is_recorded) { arguments.options.recorded_pace = is_recorded; });
   command
       .add_option_function<std::string>(
           "--faults", [&arguments](const std::string& text) { arguments.faults = text; },
           "Faults to inject, NAME=VALUE separated by commas:\n"
           "throttle=P, dependency=P: checkpoints fail with this probability;\n"
-          "unknown-action=P: an action of an unknown name before a batch;\n"
           "shutdown-at=N: shutdownRequested in place of batch N;\n"
           "lease-lost-at=N: the lease is lost while batch N is processed;\n"
           "end-of-input-at=N: the daemon dies when batch N is written;\n"
@@ -167,8 +163,7 @@ void add_options(CLI::App& command, replay_arguments& arguments) {
           "continues after what was persisted;\n"
           "kill=P: the same, with this probability, when the child asks for a checkpoint,\n"
           "which is then not persisted;\n"
-          "seed=S (1): the same seed injects the same faults.\n"
-          "N may also be record:R, the batch that has record R")
+          "seed=S (1): the same seed injects the same faults")
       ->type_name("FAULTS");
   auto* all = command.add_flag_callback(
       "--expect", [&arguments] { arguments.options.expected = expectation::answers; },

@@ -17,8 +17,6 @@ using transcript::line_kind;
 
 namespace {
 
-constexpr const char* unknown_action = "kclxxUnknownAction";
-
 // To the daemon model an unknown action is like processRecords: checkpoints are allowed in it, and
 // it may come any number of times.
 action_kind kind_of(line_kind kind) {
@@ -128,9 +126,6 @@ void script::read_daemon_line(const transcript::entry& entry) {
   next.content = std::move(content);
   next.recorded_line = entry.line;
   if (persisted_ && !cut_to_successor(next)) return;
-  if (options_.recorded_pace && !entry.at) {
-    return end_with(entry.line_number, "the line has no time, so there is no recorded pace");
-  }
   ahead_ = std::move(next);
 }
 
@@ -175,12 +170,9 @@ std::optional<script::action> script::take_next() {
   if (faults_.is_lease_lost())
     return injected(action_kind::lease_lost, protocol::action_name(action_kind::lease_lost), true);
   if (ahead_ && ahead_->content.kind == line_kind::process_records) {
-    if (faults_.shutdown_replaces_it(ahead_->content.records)) {
+    if (faults_.shutdown_replaces_it()) {
       return injected(action_kind::shutdown_requested,
                       protocol::action_name(action_kind::shutdown_requested), true);
-    }
-    if (faults_.unknown_action_comes_first()) {
-      return injected(action_kind::process_records, unknown_action, false);
     }
   }
   return std::exchange(ahead_, std::nullopt);

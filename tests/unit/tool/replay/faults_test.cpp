@@ -31,14 +31,14 @@ std::vector<bool> throws_of(fault_draws trial, double probability) {
 
 TEST_CASE("faults are read from one text", "[replay][faults]") {
   const faults all = parse_faults(
-      "throttle=0.25,dependency=1,unknown-action=0,shutdown-at=3,lease-lost-at=record:500,"
-      "end-of-input-at=7,kill-at=record:1,kill=0.5,seed=18446744073709551615");
+      "throttle=0.25,dependency=1,shutdown-at=3,lease-lost-at=500,"
+      "end-of-input-at=7,kill-at=1,kill=0.5,seed=18446744073709551615");
   CHECK(all.throttle == 0.25);
   CHECK(all.dependency == 1);
-  CHECK(all.shutdown_at == trigger{trigger::unit::batch, 3});
-  CHECK(all.lease_lost_at == trigger{trigger::unit::record, 500});
-  CHECK(all.end_of_input_at == trigger{trigger::unit::batch, 7});
-  CHECK(all.kill_at == trigger{trigger::unit::record, 1});
+  CHECK(all.shutdown_at == 3U);
+  CHECK(all.lease_lost_at == 500U);
+  CHECK(all.end_of_input_at == 7U);
+  CHECK(all.kill_at == 1U);
   CHECK(all.kill == 0.5);
   CHECK(all.seed == 18446744073709551615U);
 }
@@ -51,7 +51,7 @@ TEST_CASE("a fault that cannot be understood is named", "[replay][faults]") {
         "the fault kill=1 needs a probability below 1, or no life would ever end");
   CHECK(why_not("kill=-0.1") == "the fault kill=-0.1 needs a probability from 0 to 1");
   CHECK(why_not("kill-at=0").starts_with("the fault kill-at=0 needs the number of a batch"));
-  CHECK(why_not("kill-at=record:").starts_with("the fault kill-at=record: needs"));
+  CHECK(why_not("kill-at=record:4").starts_with("the fault kill-at=record:4 needs"));
   CHECK(why_not("kill-at=-3").starts_with("the fault kill-at=-3 needs"));
   CHECK(why_not("seed=x").starts_with("the fault seed=x needs a number"));
   CHECK(why_not("throttle") == "the fault 'throttle' has no value: NAME=VALUE");
@@ -77,7 +77,7 @@ TEST_CASE("draws are the same for the same seed and shard, and keep to the proba
 TEST_CASE("a fault is met in the batch of its number, or in the one that has its record",
           "[replay][faults]") {
   using after = fault_schedule::after_line;
-  fault_schedule shard(parse_faults("kill-at=2,lease-lost-at=record:8,shutdown-at=4"));
+  fault_schedule shard(parse_faults("kill-at=2,lease-lost-at=3,shutdown-at=4"));
   shard.begin_batch(3);
   CHECK(shard.take_what_follows_line() == after::nothing);
   CHECK_FALSE(shard.is_lease_lost());
@@ -85,13 +85,13 @@ TEST_CASE("a fault is met in the batch of its number, or in the one that has its
   CHECK(shard.take_what_follows_line() == after::kill);
   CHECK(shard.take_what_follows_line() == after::nothing);
   CHECK_FALSE(shard.is_lease_lost());
-  CHECK_FALSE(shard.shutdown_replaces_it(1));
+  CHECK_FALSE(shard.shutdown_replaces_it());
   shard.begin_batch(1);
   CHECK(shard.is_lease_lost());
   CHECK(shard.records() == 8);
   CHECK(shard.unmet() == std::vector<std::string>{"shutdown-at=4 was not reached: the last was "
                                                   "batch 3"});
-  CHECK(shard.shutdown_replaces_it(1));
+  CHECK(shard.shutdown_replaces_it());
   CHECK(shard.unmet().empty());
 }
 
@@ -126,21 +126,17 @@ TEST_CASE("a point that no successor gets, since it was persisted, is named so",
 
 TEST_CASE("a probability that met nothing is named, with what it could have met",
           "[replay][faults]") {
-  fault_schedule shard(
-      parse_faults("throttle=0.000001,dependency=1,unknown-action=0.5,kill=0.9,seed=1"));
+  fault_schedule shard(parse_faults("throttle=0.000001,dependency=1,kill=0.9,seed=1"));
   shard.begin_shard("shard");
   CHECK_FALSE(shard.had_fault());
-  const std::string no_batch = "unknown-action=0.5 did not happen: there were 0 batches";
   const std::string no_kill = "kill=0.9 did not happen: there were 0 checkpoints";
   CHECK(shard.unmet() ==
         std::vector<std::string>{"throttle=1e-06 did not happen: there were 0 checkpoints",
-                                 "dependency=1 did not happen: there were 0 checkpoints", no_batch,
-                                 no_kill});
+                                 "dependency=1 did not happen: there were 0 checkpoints", no_kill});
   CHECK(shard.checkpoint_failure() == "KinesisClientLibDependencyException");
   CHECK(shard.had_fault());
-  CHECK(shard.unmet() ==
-        std::vector<std::string>{"throttle=1e-06 did not happen: there were 1 checkpoints",
-                                 no_batch, no_kill});
+  CHECK(shard.unmet() == std::vector<std::string>{
+                             "throttle=1e-06 did not happen: there were 1 checkpoints", no_kill});
 }
 
 TEST_CASE("a successor has the lease until it reaches the fault itself", "[replay][faults]") {
@@ -156,13 +152,4 @@ TEST_CASE("a successor has the lease until it reaches the fault itself", "[repla
   shard.begin_batch(1);
   CHECK(shard.is_lease_lost());
   CHECK(shard.unmet().empty());
-}
-
-TEST_CASE("a batch has one unknown action before it at most", "[replay][faults]") {
-  fault_schedule shard(parse_faults("unknown-action=1"));
-  shard.begin_shard("shard");
-  CHECK(shard.unknown_action_comes_first());
-  CHECK_FALSE(shard.unknown_action_comes_first());
-  shard.begin_batch(1);
-  CHECK(shard.unknown_action_comes_first());
 }

@@ -338,34 +338,6 @@ TEST_CASE("an action without its status until the deadline is a hanging child",
   CHECK(r.shard.result.breaches.count() == 0);
 }
 
-TEST_CASE("the recorded pace counts from the first line", "[replay][player]") {
-  replayed r({.recorded_pace = true});
-  r.header();
-  r.entry("daemon", initialize, 1s);
-  r.entry("daemon", batch(10), 3s);
-  r.entry("daemon", batch(20), 4s);
-  r.begin();
-  r.next();
-  r.child.pass(500ms);
-  r.child.on("processRecords", {{{batch_status, 10s}}});  // the child was slower than that
-  r.next();
-  CHECK(r.child.now() == time_point{1h + 12s});
-  r.next();
-  CHECK(r.child.now() == time_point{1h + 12s});
-}
-
-TEST_CASE("the end of the child ends the wait for the recorded time", "[replay][player]") {
-  replayed r({.recorded_pace = true});
-  r.header();
-  r.entry("daemon", initialize);
-  r.entry("daemon", batch(10), 3600s);
-  r.begin();
-  r.next();
-  r.child.ends_at = time_point{1h + 2s};
-  CHECK(r.next() == steps{batch(10)});  // to a real child it cannot be sent
-  CHECK(r.child.now() == time_point{1h + 2s});
-}
-
 TEST_CASE("a status from before its action was sent is a breach", "[replay][player]") {
   replayed r;
   r.source.lines = {initialize, batch(10), lease_lost};
@@ -380,7 +352,7 @@ TEST_CASE("a status from before its action was sent is a breach", "[replay][play
 
 TEST_CASE("a shutdown as a fault takes the place of the batch, and then the input ends",
           "[replay][player]") {
-  replayed r({.faults = {.shutdown_at = trigger{trigger::unit::record, 3}}});
+  replayed r({.faults = {.shutdown_at = 2}});
   r.source.lines = {initialize, batch(10), batch(20)};
   const summary& result = r.play();
   CHECK(r.child.taken() ==
@@ -388,16 +360,6 @@ TEST_CASE("a shutdown as a fault takes the place of the batch, and then the inpu
   CHECK(result.counts.batches == 1);
   CHECK_FALSE(result.damage);
   CHECK(result.notes.empty());
-}
-
-TEST_CASE("an unknown action comes before a batch, and needs its status", "[replay][player]") {
-  replayed r({.faults = {.unknown_action = 1}});
-  r.source.lines = {initialize, batch(10)};
-  const summary& result = r.play();
-  CHECK(r.child.taken() ==
-        steps{initialize, R"({"action":"kclxxUnknownAction"})", batch(10), "close"});
-  CHECK(result.counts.batches == 1);
-  CHECK(result.breaches.count() == 0);
 }
 
 TEST_CASE("a transcript without a line of the daemon has nothing to play, and is damaged",
@@ -413,7 +375,7 @@ TEST_CASE("a transcript without a line of the daemon has nothing to play, and is
 
 TEST_CASE("a successor begins after what was persisted, in the middle of a batch, too",
           "[replay][player][successor]") {
-  replayed r({.faults = {.kill_at = trigger{trigger::unit::batch, 2}}});
+  replayed r({.faults = {.kill_at = 2}});
   r.source.lines = {initialize, batch(10), batch(20)};
   r.child.on("processRecords", {{{checkpoint_at_10}, {batch_status}}});
   r.play();
