@@ -276,6 +276,7 @@ void child::kill() {
 }
 
 void child::finish() {
+  idle_->end();
   request_stop();  // for threads that the processor's destructor waits for
   if (status()) threads_->run(virtual_threads::share::all);  // handlers may use the processor
   teardown_end_ = clock_->now() + driver_.options().grace_time;
@@ -284,6 +285,7 @@ void child::finish() {
   threads_->end();
   timers_.end();
   timers_.take_dropped().clear();
+  idle_->end();
 }
 
 std::unique_ptr<detail::thread_pool> child::make_thread_pool(std::size_t threads) {
@@ -301,7 +303,8 @@ bool child::wait_at_end(const std::function<bool()>& is_over) {
     if (threads_->is_caller()) {
       wait_until(time_point::max(), is_over);
     } else {
-      pass_time(teardown_end_.value_or(time_point::max()), is_over);
+      pass_time(teardown_end_.value_or(time_point::max()),
+                [&] { return is_over() || idle_->is_over(); });
     }
   } catch (const detail::process_ended&) {  // NOLINT(bugprone-empty-catch): no destructor throws it
   }

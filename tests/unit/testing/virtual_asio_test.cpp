@@ -231,6 +231,18 @@ TEST_CASE("a cancelled coroutine has time until the grace time is over", "[testi
   CHECK_THAT(played.dialogue(), kclxx::test::Contains(status));
 }
 
+TEST_CASE("a cancelled coroutine that goes on without end is ended before a grace time without end",
+          "[testing][asio]") {
+  int steps = 0;
+  kclxx::run_options options;
+  options.grace_time = std::chrono::milliseconds::max();
+  daemon played(kclxx::asio::parallel(saying_goodbye(steps, 24h * 365)), options,
+                {.idle_limit = 10min});
+  played.initialize().deliver({"a"}).lose_lease().resume();
+  CHECK(steps >= 6000);
+  CHECK_THAT(played.dialogue(), kclxx::test::Contains("left with exit status 13"));
+}
+
 TEST_CASE("coroutines that block the shard's thread run one at a time", "[testing][asio]") {
   int inside = 0;
   int most = 0;
