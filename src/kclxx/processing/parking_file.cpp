@@ -104,7 +104,7 @@ class locked_file {
       if (errno != EWOULDBLOCK) raise("cannot lock", path_);
       if (shard == nullptr) return false;
       if (shard->now() >= end || !shard->sleep_for(50ms)) {
-        throw std::system_error(std::make_error_code(std::errc::timed_out),
+        throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again),
                                 "another process keeps " + path_.string() + " locked");
       }
     }
