@@ -14,8 +14,8 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TOOL = ROOT / "build/bench/src/tool/kclxx"
-CHILD = ROOT / "build/bench/benchmarks/daemon/counting_child"
+BUILD = pathlib.Path(os.environ.get("KCLXX_BENCH_BUILD", ROOT / "build/bench"))
+TOOL, CHILD = BUILD / "src/tool/kclxx", BUILD / "benchmarks/daemon/counting_child"
 STREAM, SHARDS, LOW_RATE = "bench", 4, 100
 TICKS = os.sysconf("SC_CLK_TCK")
 # What each would choose on a machine of 4 GB.
@@ -127,7 +127,7 @@ def show(kind, size, runs):
         row = []
         for choice, results in runs.items():
             value = statistics.median(one[key] for one in results)
-            pairs = [one[key] / base[key] for one, base in zip(results, runs["defaults"]) if base[key]]
+            pairs = [one[key] / base[key] for one, base in zip(results, runs.get("defaults", [])) if base[key]]
             row.append(f"{choice} {value:.4g}" + (f" ({statistics.median(pairs):.2f})" if pairs else ""))
         print(f"  {title:18} " + "   ".join(row), flush=True)
 
@@ -139,7 +139,11 @@ def main():
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--rate", choices=list(FIGURES), action="append")
     parser.add_argument("--size", type=int, choices=list(SIZES), action="append")
+    parser.add_argument("--heap")
     chosen = parser.parse_args()
+    if chosen.heap:
+        CHOICES.clear()
+        CHOICES["chosen"] = ["--heap", chosen.heap]
     output_of(TOOL, "daemon", "fetch")
     work = pathlib.Path(tempfile.mkdtemp(prefix="kclxx-bench-"))
     try:

@@ -16,8 +16,8 @@ struct project {
   std::string_view checksums;  ///< of each file, as sha256sum writes them
 };
 
-/// The daemon's, for KCL 1.x, 2.x and 3.x.
-extern const std::array<project, 3> projects;
+/// The daemon's, for KCL 2.x and 3.x.
+extern const std::array<project, 2> projects;
 extern const project dynamodb_local;
 
 struct file {
@@ -41,6 +41,8 @@ extern const std::span<const file> new_project;
 extern const std::string_view aws_properties;
 
 extern const std::string_view logback;
-extern const std::string_view java_util_logging;
+/// src/java/PropertiesReader.java, and the beginning of its hash.
+extern const std::string_view properties_reader;
+extern const std::string_view properties_reader_hash;
 
 }  // namespace kclxx::tool::embedded

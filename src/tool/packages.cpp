@@ -112,12 +112,25 @@ std::vector<std::string> hashes_of(const fs::path& folder, const std::vector<che
 enum class fault { missing, changed, added };
 using on_fault = std::function<void(fault what, const std::string& name)>;
 
+/// A jar of ours (see own_jar), and the file with its checksum.
+bool is_own(const std::string& name) {
+  return name.starts_with("kclxx-") && (name.ends_with(".jar") || name.ends_with(".sha256"));
+}
+
 /// Calls `report`, which throws, for the first entry of a folder that is not as expected.
-std::vector<fs::path> compare(const fs::path& folder, const std::vector<checksum>& expected,
+std::vector<fs::path> compare(const fs::path& folder, std::vector<checksum> expected,
                               const on_fault& report) {
   std::set<std::string> names = names_in(folder);
   names.erase(checksum_file);
   std::vector<fs::path> files;
+  for (const std::string& name : names) {
+    if (!is_own(name) || !name.ends_with(".sha256")) continue;
+    for (checksum& one : parsed(text_of_file((folder / name).string()), folder / name)) {
+      if (is_own(one.name)) expected.push_back(std::move(one));
+    }
+  }
+  std::erase_if(names,
+                [](const std::string& name) { return name.ends_with(".sha256") && is_own(name); });
   for (const checksum& one : expected) {
     if (names.erase(one.name) == 0) report(fault::missing, one.name);
     if (!S_ISREG(status_of(folder / one.name).st_mode)) report(fault::changed, one.name);
@@ -290,6 +303,19 @@ std::vector<fs::path> fetch_package(const fs::path& cache, const package& wanted
     throw;
   }
   return files_of(cache, wanted, fetch);
+}
+
+std::string own_jar(std::string_view hash) { return "kclxx-" + std::string(hash) + ".jar"; }
+
+bool is_own_jar(const fs::path& file) { return is_own(file.filename().string()); }
+
+void install_own_jar(const fs::path& jar, const fs::path& folder) {
+  const std::string name = jar.filename().string();
+  const std::string hash = hashes_of(jar.parent_path(), {{"", name}}).front();
+  fs::path sums = folder / name;
+  sums.replace_extension(".sha256");
+  fs::rename(jar, folder / name);
+  write_file(sums, hash + "  " + name + "\n");
 }
 
 std::string class_path(const std::vector<fs::path>& files) {

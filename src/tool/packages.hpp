@@ -51,6 +51,13 @@ std::vector<std::filesystem::path> fetch_package(
     const std::filesystem::path& cache, const package& wanted, const std::string& fetch,
     const std::function<void(const std::filesystem::path& folder)>& fill);
 
+/// The name of a jar that this program compiles and puts beside fetched ones: kclxx-HASH.jar.
+std::string own_jar(std::string_view hash);
+bool is_own_jar(const std::filesystem::path& file);
+/// Moves it there, with its checksum. It is among the files of the folder from then on, last.
+/// Errors: command_error.
+void install_own_jar(const std::filesystem::path& jar, const std::filesystem::path& folder);
+
 /// The jars among files, for Java's option -cp. Errors: command_error for a path with a colon.
 std::string class_path(const std::vector<std::filesystem::path>& files);
 

@@ -42,11 +42,18 @@ struct furnished : sandbox {
   }
 };
 
+/// The jar with the reader of this tool, in the folder of the jars: its name has the source's hash.
+std::string own_jar(const sandbox& box) {
+  const auto sum =
+      box.start({"sha256sum", KCLXX_SOURCE_DIR "/src/java/PropertiesReader.java"}).result().out;
+  return "jars/kclxx-" + sum.substr(0, 12) + ".jar";
+}
+
 }  // namespace
 
 TEST_CASE("run becomes Java with the class path, the charset and the names", "[daemon][run]") {
   const furnished box;
-  const auto run = box.run({"--heap", "64m", "--", "-XX:+UseSerialGC", "-Da=b c"});
+  const auto run = box.run({"--heap", "640m", "--", "-XX:+UseSerialGC", "-Da=b c"});
   CHECK(run.status == 0);
   CHECK(run.err.empty());
   CHECK(contains(run.out,
@@ -54,7 +61,7 @@ TEST_CASE("run becomes Java with the class path, the charset and the names", "[d
                  "arg: -XX:MaxNewSize=64m\narg: -XX:TieredStopAtLevel=1\n"
                  "arg: -XX:MetaspaceSize=96m\narg: -cp\narg: " +
                      (box / "jars/amazon-kinesis-client-multilang-0.jar").string() +
-                     "\narg: -Xmx64m\narg: -XX:+UseSerialGC\narg: -Da=b c\n"
+                     "\narg: -Xmx640m\narg: -XX:+UseSerialGC\narg: -Da=b c\n"
                      "arg: software.amazon.kinesis.multilang.MultiLangDaemon\narg: -p\n"));
   CHECK(contains(run.out,
                  "KCLXX_APPLICATION_NAME=my-app\nKCLXX_STREAM_NAME=my-stream\n"
@@ -193,6 +200,18 @@ TEST_CASE("run names the number of problems in one line and starts", "[daemon][r
   CHECK(contains(run.out, "arg: "));
 }
 
+TEST_CASE("run says when a backlog does not fit in the heap", "[daemon][run]") {
+  const furnished box;
+  for (const words& heap : {words{"--heap", "256m"}, words{"--", "-Xmx256m"}}) {
+    const auto run = box.run(heap);
+    CHECK(run.status == 0);
+    CHECK(contains(run.err, "a.properties has 1 problem; to list: "));
+  }
+  CHECK(contains(box.kclxx({"daemon", "check", "a.properties", "--heap", "256m"}).out,
+                 "a heap of 256 MB has room for 1 shards"));
+  CHECK(box.run({"--heap", "512m"}).err.empty());
+}
+
 TEST_CASE("what run needs and does not find is one line", "[daemon][run]") {
   const furnished box;
   const auto refused = [&](const words& arguments, const words& environment,
@@ -211,7 +230,6 @@ TEST_CASE("what run needs and does not find is one line", "[daemon][run]") {
           "kclxx daemon run: KCLXX_PROPERTY_ in the environment names no key\n");
   refused({"daemon", "run", "a.properties", "--cache", "mine"}, {},
           "this fetches it: kclxx daemon fetch --kcl 3 --cache mine\n");
-  refused({"daemon", "run", "a.properties", "--jars", "jars", "--kcl", "1"}, {}, "of KCL 1.x");
   refused({"daemon", "run", "a.properties", "--jars", "jars", "--logback", "no.xml"}, {},
           "no.xml cannot be read");
   refused({"daemon", "run", "a.properties", "--jars", "jars"}, {"JAVA_HOME=/nowhere"},
@@ -287,14 +305,6 @@ TEST_CASE("the printed command replaces the shell, so a signal to it reaches Jav
   CHECK(by_sh.out == std::to_string(shell.pid()) + "\n");
 }
 
-TEST_CASE("KCL 1.x is started with its own class and logging", "[daemon][run]") {
-  const furnished box;
-  box.write("jars/amazon-kinesis-client-1.15.3.jar", "");
-  const auto run = box.run({"--kcl", "1"});
-  CHECK(contains(run.out, "arg: -Djava.util.logging.config.file=/proc/self/fd/"));
-  CHECK(contains(run.out, "arg: com.amazonaws.services.kinesis.multilang.MultiLangDaemon\n"));
-}
-
 TEST_CASE("check lists problems with their place, and its status shows whether there are any",
           "[daemon][check]") {
   const furnished box;
@@ -311,19 +321,47 @@ TEST_CASE("check lists problems with their place, and its status shows whether t
   CHECK(box.kclxx({"daemon", "check", "b.properties", "--strict"}).status == 1);
 
   const auto failed =
-      box.kclxx({"daemon", "check", "a.properties"}, {"KCLXX_PROPERTY_maxrecords=5"});
+      box.kclxx({"daemon", "check", "a.properties"}, {"KCLXX_PROPERTY_tableName=a b"});
   CHECK(failed.status == 1);
   CHECK(failed.out ==
-        "KCLXX_PROPERTY_maxrecords: error: maxrecords is misspelt: keys are case-sensitive\n"
-        "    why: The daemon ignores it, without a warning.\n    fix: Write maxRecords.\n"
+        "KCLXX_PROPERTY_tableName: error: tableName cannot name a table\n"
+        "    why: It is the lease table's name, and DynamoDB refuses it.\n"
+        "    fix: Write 3 to 255 of A-Z a-z 0-9 _ . -\n"
         "1 error, 0 warnings\n");
+  const auto misspelt =
+      box.kclxx({"daemon", "check", "a.properties"}, {"KCLXX_PROPERTY_maxrecords=5"});
+  CHECK(misspelt.status == 0);
+  CHECK(contains(misspelt.out, "maxrecords is misspelt: keys are case-sensitive\n"));
   const auto removed =
-      box.kclxx({"daemon", "check", "a.properties"}, {"KCLXX_PROPERTY_worker_Id="});
+      box.kclxx({"daemon", "check", "a.properties", "--strict"}, {"KCLXX_PROPERTY_worker_Id="});
   CHECK(removed.status == 1);
-  CHECK(removed.out ==
-        "KCLXX_PROPERTY_worker_Id: error: worker_Id is not a key of KCL 3.x\n"
-        "    why: The daemon ignores it, without a warning.\n    fix: Did you mean workerId?\n"
-        "1 error, 0 warnings\n");
+  CHECK(contains(removed.out, "fix: Did you mean workerId?\n0 errors, 1 warning\n"));
+}
+
+TEST_CASE("check asks the daemon's reader where it is, and otherwise says that it judged the keys",
+          "[daemon][check]") {
+  const furnished box;
+  box.program("bin/java",
+              "for a; do file=$a; done\ngrep -q ^workerId=me $file || exit 1\n"
+              "printf 'stops\\t\\tIt cannot.\\n'\n");
+  const words check{"daemon", "check", "a.properties", "--jars", "jars"};
+  const auto without = box.kclxx(check);
+  CHECK(without.status == 0);
+  CHECK(contains(without.err,
+                 "kclxx daemon check: only the keys were judged, not their values: kclxx daemon "
+                 "fetch found no JDK"));
+  CHECK(contains(box.kclxx({"daemon", "check", "a.properties"}).err,
+                 "this fetches it: kclxx daemon"));
+  box.write(own_jar(box), "");
+  const auto with = box.kclxx(check);
+  CHECK(with.status == 1);
+  CHECK(with.err.empty());
+  CHECK(contains(with.out, "error: the daemon does not start with this file: It cannot.\n"));
+  box.program("bin/java", "echo Error: no such class >&2; exit 1\n");
+  CHECK(contains(box.kclxx(check).err, "not their values: Java says: Error: no such class\n"));
+  // What it does not start with, it does not hold up.
+  CHECK(box.run().status == 1);
+  CHECK_FALSE(contains(box.run().out, own_jar(box)));
 }
 
 TEST_CASE("check looks for the program at its path", "[daemon][check]") {

@@ -69,7 +69,7 @@ void starts_the_daemon(const forked_result& result) {
   CHECK(result.err.empty());
   CHECK(result.out.find("\nsoftware.amazon.kinesis.multilang.MultiLangDaemon\n") !=
         std::string::npos);
-  CHECK(result.out.find("\n-Xmx256m\n") != std::string::npos);
+  CHECK(result.out.find("\n-Xmx512m\n") != std::string::npos);
 }
 
 /// CTest then reports the test as skipped.

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "tool/commands.hpp"
-#include "tool/daemon/daemon_launch.hpp"
 #include "tool/daemon/jars.hpp"
+#include "tool/daemon/launch.hpp"
 #include "tool/text.hpp"
 
 namespace kclxx::tool {
@@ -17,11 +17,10 @@ void add_kcl_option(CLI::App& command, kcl_choice& kcl) {
   command
       .add_option_function<std::string>(
           "--kcl", [&kcl](const std::string& text) { kcl = *kcl_choice::parse(text); },
-          "The KCL: 1, 2 or 3 for the tested version, or a version like 3.2.0  [3]")
+          "The KCL: 2 or 3 for the tested version, or a version like 3.2.0  [3]")
       ->type_name("VERSION")
       ->check([](const std::string& text) {
-        return kcl_choice::parse(text) ? ""
-                                       : text + " is neither 1, 2 or 3 nor a version like 3.2.0";
+        return kcl_choice::parse(text) ? "" : text + " is neither 2 or 3 nor a version like 3.2.0";
       });
 }
 
@@ -39,34 +38,43 @@ std::string not_a_size(const std::string& text) {
   return is_size ? "" : text + " is not a size; write for example 512m or 2g";
 }
 
+void add_heap_option(CLI::App& command, std::string& heap) {
+  add_option(command, "SIZE", "--heap", heap,
+             "The maximum size of Java's heap, like 512m  [half of the memory]")
+      ->check(CLI::Validator(not_a_size, ""));
+}
+
+void add_places(CLI::App& command, jar_place& place) {
+  auto* const jars =
+      add_option(command, "DIR", "--jars", place.jars, "The folder with the daemon's jars");
+  add_option(command, "DIR", "--cache", place.cache, "The folder that `fetch --cache` was given")
+      ->excludes(jars);
+}
+
 void add_launch_options(CLI::App& command, launch_options& options) {
   add_file_option(command, options.file);
   add_kcl_option(command, options.kcl);
-  add_option(command, "SIZE", "--heap", options.heap,
-             "The maximum size of Java's heap, like 512m  [half of the memory]")
-      ->check(CLI::Validator(not_a_size, ""));
+  add_heap_option(command, options.heap);
   command.add_flag("--busy", options.is_busy,
                    "Java is to deliver at a high rate for long: it compiles more, and takes more "
                    "memory");
   add_option(command, "FILE", "--logback", options.logging,
-             "The daemon's logging configuration instead of the built-in one; with --kcl 1 a "
-             "java.util.logging file");
+             "The daemon's logging configuration instead of the built-in one");
   command.add_flag(
       "--share", options.is_shared,
       "One process of the program for all shards: kclxx-share in front of executableName");
-  auto* const jars =
-      add_option(command, "DIR", "--jars", options.jars, "The folder with the daemon's jars");
-  add_option(command, "DIR", "--cache", options.cache, "The folder that `fetch --cache` was given")
-      ->excludes(jars);
+  add_places(command, options.place);
 }
 
 std::string count_of(std::size_t number, const std::string& noun) {
   return std::to_string(number) + " " + noun + (number == 1 ? "" : "s");
 }
 
-std::vector<diagnostic> diagnostics_of(const launch_options& options) {
+/// `why_not`: why the values were not judged.
+std::vector<diagnostic> diagnostics_of(const launch_options& options, std::string& why_not) {
   try {
-    return find_problems(options, read_properties(options));
+    const properties all = read_properties(options);
+    return find_problems(options, all, ask_reader(options, all, why_not));
   } catch (const properties_error& error) {
     return {{severity::error, error.line(), "", error.what(), "The daemon does not start.",
              "Correct it."}};
@@ -74,7 +82,8 @@ std::vector<diagnostic> diagnostics_of(const launch_options& options) {
 }
 
 int list_diagnostics(const launch_options& options, bool is_strict) {
-  const auto found = diagnostics_of(options);
+  std::string why_not;
+  const auto found = diagnostics_of(options, why_not);
   std::size_t errors = 0;
   for (const diagnostic& one : found) {
     const bool is_error = one.level == severity::error;
@@ -86,18 +95,24 @@ int list_diagnostics(const launch_options& options, bool is_strict) {
   }
   std::cout << count_of(errors, "error") << ", " << count_of(found.size() - errors, "warning")
             << std::endl;
+  if (!why_not.empty()) {
+    std::cerr << "kclxx daemon check: only the keys were judged, not their values: " << why_not
+              << std::endl;
+  }
   const bool has_failed = errors > 0 || (is_strict && !found.empty());
   return static_cast<int>(has_failed ? exit_status::finding : exit_status::ok);
 }
 
 void add_fetch(CLI::App& daemon, invocation& run) {
-  CLI::App& command = add_command(
-      daemon,
-      {"fetch",
-       "Downloads the daemon's jars with Maven into a cache, verifies their checksums, and prints\n"
-       "their folder. What the cache has is not fetched again.",
-       "kclxx daemon fetch --kcl 2"},
-      child_use::none, run);
+  CLI::App& command = add_command(daemon,
+                                  {"fetch",
+                                   "Downloads the daemon's jars with Maven into a cache, verifies "
+                                   "their checksums, compiles the\n"
+                                   "reader of `check` where there is a JDK, and prints their "
+                                   "folder. What the cache has is not\n"
+                                   "fetched again.",
+                                   "kclxx daemon fetch --kcl 2"},
+                                  child_use::none, run);
   struct request {
     kcl_choice kcl;
     std::string cache;
@@ -136,6 +151,8 @@ void add_check(CLI::App& daemon, invocation& run) {
   auto is_strict = std::make_shared<bool>(false);
   add_file_option(command, options->file);
   add_kcl_option(command, options->kcl);
+  add_places(command, options->place);
+  add_heap_option(command, options->heap);
   command.add_flag(
       "--without-program", options->is_without_program,
       "The program that executableName names is not on this machine: do not look for it");

@@ -2,13 +2,17 @@
 #include "tool/daemon/jars.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <iostream>
-#include <string_view>
+#include <regex>
 
 #include <boost/algorithm/string/replace.hpp>
 
+#include "tool/atomic_file.hpp"
 #include "tool/command_error.hpp"
 #include "tool/packages.hpp"
+#include "tool/process/program_search.hpp"
+#include "tool/process/run_program.hpp"
 
 namespace kclxx::tool {
 
@@ -71,13 +75,97 @@ std::string fetch_command(const kcl_choice& kcl, const std::string& cache) {
 
 void expect_main_jar(const std::vector<fs::path>& files, kcl_version kcl, const fs::path& folder) {
   const bool is_there = std::any_of(files.begin(), files.end(), [&](const fs::path& file) {
-    return file.filename().string().starts_with(main_jar(kcl));
+    return file.filename().string().starts_with("amazon-kinesis-client-multilang-");
   });
   if (is_there) return;
   cannot_set_up("the jars of " + std::string(name_of(kcl)) + " are not in " + folder.string());
 }
 
+/// Without the words of javac: they are about the source, which is ours.
+bool succeeds(const std::vector<std::string>& command) {
+  try {
+    return run_program(command, environment(), [](std::string_view, pid_t) {}) == 0;
+  } catch (const std::runtime_error&) {
+    return false;  // it is not there
+  }
+}
+
+/// Compiles the reader beside the jars, unless it is there. Without it all but `daemon check` is
+/// the same, so nothing here is an error.
+void compile_reader(const fs::path& folder, const std::vector<fs::path>& jars) {
+  if (reader_among(jars)) return;
+  const fs::path work = folder.string() + ".classes";
+  const fs::path source = work / "PropertiesReader.java";
+  const fs::path jar = work / own_jar(embedded::properties_reader_hash);
+  const fs::path tools = fs::path(find_java()).parent_path();
+  const auto tool = [&](const char* name) {
+    std::error_code error;
+    return fs::exists(tools / name, error) ? (tools / name).string() : std::string(name);
+  };
+  std::error_code error;
+  fs::remove_all(work, error);
+  if (!fs::create_directory(work, error)) return;
+  write_file(source, embedded::properties_reader);
+  const bool is_made =
+      succeeds({tool("javac"), "--release", "8", "-Xlint:-options", "-proc:none", "-d",
+                (work / "classes").string(), "-cp", class_path(jars), source.string()}) &&
+      succeeds({tool("jar"), "--create", "--file", jar.string(), "-C", (work / "classes").string(),
+                "."});
+  if (is_made) {
+    install_own_jar(jar, folder);
+  } else {
+    std::cerr << "kclxx daemon fetch: there is no JDK (javac, jar) of Java 9 or newer, so `daemon "
+                 "check` will judge the keys, not the values; on Debian: apt-get install "
+                 "openjdk-17-jdk-headless, and fetch again"
+              << std::endl;
+  }
+  fs::remove_all(work, error);
+}
+
 }  // namespace
+
+kcl_parts tested_parts(kcl_version kcl) {
+  return kcl == kcl_version::kcl2 ? kcl_parts{"2.7.2", "2.5.4"} : kcl_parts{"3.5.1", "3.1.3"};
+}
+
+std::optional<kcl_choice> kcl_choice::parse(std::string_view text) {
+  static const std::regex allowed("[23](\\.[0-9]{1,4}\\.[0-9]{1,4})?");
+  if (!std::regex_match(text.begin(), text.end(), allowed)) return std::nullopt;
+  const auto which = static_cast<kcl_version>(text.front() - '0');
+  const bool is_tested = text.size() == 1 || text == tested_parts(which).core;
+  return kcl_choice{which, is_tested ? "" : std::string(text)};
+}
+
+std::string_view kcl_choice::core_version() const {
+  return core.empty() ? tested_parts(which).core : core;
+}
+
+std::string kcl_choice::text() const {
+  return core.empty() ? std::to_string(static_cast<int>(which)) : core;
+}
+
+std::strong_ordering compare_versions(std::string_view one, std::string_view other) {
+  const auto next = [](std::string_view& left) {
+    int number = 0;
+    const auto end = std::from_chars(left.data(), left.data() + left.size(), number).ptr;
+    left.remove_prefix(static_cast<std::size_t>(end - left.data()));
+    if (!left.empty()) left.remove_prefix(1);
+    return number;
+  };
+  while (!one.empty() || !other.empty()) {
+    const auto order = next(one) <=> next(other);
+    if (order != 0) return order;
+  }
+  return std::strong_ordering::equal;
+}
+
+std::string_view name_of(kcl_version kcl) {
+  return kcl == kcl_version::kcl2 ? "KCL 2.x" : "KCL 3.x";
+}
+
+const embedded::project& jars_of(kcl_version kcl) {
+  return embedded::projects[static_cast<std::size_t>(kcl) - 2];
+}
 
 std::vector<fs::path> jars_at(const jar_place& place, const kcl_choice& kcl) {
   if (place.jars.empty()) {
@@ -90,6 +178,13 @@ std::vector<fs::path> jars_at(const jar_place& place, const kcl_choice& kcl) {
   return files;
 }
 
+std::optional<fs::path> reader_among(const std::vector<fs::path>& files) {
+  const std::string name = own_jar(embedded::properties_reader_hash);
+  const auto found = std::find_if(files.begin(), files.end(),
+                                  [&](const fs::path& file) { return file.filename() == name; });
+  return found == files.end() ? std::nullopt : std::optional<fs::path>(*found);
+}
+
 fs::path fetch_jars(const std::string& cache, const kcl_choice& kcl, bool is_offline) {
   const named_package wanted(kcl);
   const auto fill = [&](const fs::path& folder) {
@@ -100,6 +195,7 @@ fs::path fetch_jars(const std::string& cache, const kcl_choice& kcl, bool is_off
   const auto files = fetch_package(cache_at(cache), wanted.get(), fetch_command(kcl, cache), fill);
   fs::path place = cache_at(cache) / wanted.name;
   expect_main_jar(files, kcl.which, place);
+  compile_reader(place, files);
   return place;
 }
 

@@ -2,14 +2,60 @@
 #include "tool/daemon/properties.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdint>
+#include <iterator>
 
-#include "tool/daemon/utf16.hpp"
+#include <boost/algorithm/string/case_conv.hpp>
+#include <boost/algorithm/string/predicate.hpp>
+#include <boost/algorithm/string/trim.hpp>
+#include <boost/locale/utf.hpp>
 
 namespace kclxx::tool {
 
 namespace {
+
+// Java's strings and UTF-8. A byte that belongs to no sequence of UTF-8 becomes the character with
+// its number (ISO-8859-1).
+using utf8 = boost::locale::utf::utf_traits<char>;
+using utf16 = boost::locale::utf::utf_traits<char16_t>;
+
+/// How many bytes the sequence has that begins the text, also one of half a surrogate pair; 0: none
+/// begins there.
+std::size_t sequence_size(std::string_view text) {
+  const int more = utf8::trail_length(text.front());
+  if (more < 0) return 0;
+  const std::string_view trail = text.substr(1, static_cast<std::size_t>(more));
+  const bool is_whole = trail.size() == static_cast<std::size_t>(more) &&
+                        std::all_of(trail.begin(), trail.end(), utf8::is_trail);
+  return is_whole ? trail.size() + 1 : 0;
+}
+
+std::string to_utf8(std::u16string_view text) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    char32_t c = text[i];
+    const bool is_pair = utf16::is_first_surrogate(text[i]) && i + 1 < text.size() &&
+                         utf16::is_second_surrogate(text[i + 1]);
+    if (is_pair) c = utf16::combine_surrogate(text[i], text[i + 1]);
+    i += is_pair ? 1 : 0;
+    utf8::encode(c, std::back_inserter(result));
+  }
+  return result;
+}
+
+std::u16string to_utf16(std::string_view text) {
+  std::u16string result;
+  while (!text.empty()) {
+    const std::size_t size = sequence_size(text);
+    const char* begin = text.data();
+    const char32_t c = size == 0 ? static_cast<unsigned char>(*begin) : utf8::decode_valid(begin);
+    utf16::encode(c, std::back_inserter(result));
+    text.remove_prefix(std::max<std::size_t>(size, 1));
+  }
+  return result;
+}
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\f'; }
 bool is_line_end(char c) { return c == '\n' || c == '\r'; }
@@ -169,10 +215,112 @@ std::string write_properties(const properties& all) {
   return text;
 }
 
-const property* find(const properties& all, std::string_view key) {
-  const auto found =
-      std::find_if(all.rbegin(), all.rend(), [key](const property& one) { return one.key == key; });
+namespace {
+
+constexpr property_row rows[] = {
+#define KEY(name, which, default_value) {name, property_row::version::which, default_value},
+#define HINT(name, advice)
+#include "tool/daemon/property_table.inc"
+#undef KEY
+#undef HINT
+};
+
+constexpr property_hint hints[] = {
+#define KEY(name, which, default_value)
+#define HINT(name, advice) {name, advice},
+#include "tool/daemon/property_table.inc"
+#undef KEY
+#undef HINT
+};
+
+constexpr std::array<std::string_view, 3> clients{"kinesisClient.", "dynamoDbClient.",
+                                                  "cloudWatchClient."};
+constexpr std::string_view credentials = "AwsCredentialsProvider";
+
+}  // namespace
+
+std::span<const property_row> property_table() { return rows; }
+std::span<const property_hint> property_hints() { return hints; }
+
+std::string canonical_key(std::string_view key, kcl_version kcl) {
+  std::string canonical(key);
+  if (kcl == kcl_version::kcl3 && boost::istarts_with(key, credentials)) {
+    canonical.replace(0, credentials.size(), credentials);
+  }
+  return canonical;
+}
+
+const property_row* find_row(std::string_view key, kcl_version kcl) {
+  const std::string canonical = canonical_key(key, kcl);
+  const auto* const found =
+      std::find_if(std::begin(rows), std::end(rows),
+                   [&](const property_row& row) { return row.key == canonical && row.is_in(kcl); });
+  return found == std::end(rows) ? nullptr : found;
+}
+
+bool is_known(std::string_view key, kcl_version kcl) {
+  return find_row(key, kcl) != nullptr ||
+         std::any_of(clients.begin(), clients.end(), [key](std::string_view client) {
+           return key.starts_with(client) && key.size() > client.size();
+         });
+}
+
+const property* find(const properties& all, std::string_view key, kcl_version kcl) {
+  const auto found = std::find_if(all.rbegin(), all.rend(), [&](const property& one) {
+    return canonical_key(one.key, kcl) == key;
+  });
   return found == all.rend() ? nullptr : &*found;
+}
+
+std::string value_of(const properties& all, std::string_view key, kcl_version kcl) {
+  const property* const one = find(all, key, kcl);
+  return one == nullptr ? "" : boost::trim_copy(one->value);
+}
+
+namespace {
+
+constexpr std::string_view prefix = "KCLXX_PROPERTY_";
+
+std::string key_of(std::string_view name) {
+  std::string key;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const bool is_dot = name.substr(i, 2) == "__";
+    key.push_back(is_dot ? '.' : name[i]);
+    i += is_dot ? 1 : 0;
+  }
+  return key;
+}
+
+}  // namespace
+
+properties overrides_in(const std::vector<std::string>& environment) {
+  properties found;
+  for (const std::string_view one : environment) {
+    const auto equals = one.find('=');
+    if (!one.starts_with(prefix) || equals == std::string_view::npos) continue;
+    const std::string_view name = one.substr(0, equals);
+    if (name.size() == prefix.size()) {
+      throw properties_error(0, std::string(prefix) + " in the environment names no key");
+    }
+    found.push_back({key_of(name.substr(prefix.size())), std::string(one.substr(equals + 1)), 0,
+                     std::string(name)});
+  }
+  std::sort(found.begin(), found.end(),
+            [](const property& left, const property& right) { return left.key < right.key; });
+  return found;
+}
+
+properties with_overrides(properties all, const properties& overrides, kcl_version kcl) {
+  properties kept;
+  for (const property& one : overrides) {
+    const std::string key = canonical_key(one.key, kcl);
+    const auto replaced =
+        std::erase_if(all, [&](const property& old) { return canonical_key(old.key, kcl) == key; });
+    const bool is_mistaken = replaced == 0 && !is_known(one.key, kcl);
+    if (!one.value.empty() || is_mistaken) kept.push_back(one);
+  }
+  all.insert(all.end(), kept.begin(), kept.end());
+  return all;
 }
 
 }  // namespace kclxx::tool

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Java .properties files, read as java.util.Properties reads them.
+// Java .properties files, read as java.util.Properties reads them, and the daemon's keys.
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "tool/daemon/jars.hpp"
 
 namespace kclxx::tool {
 
@@ -41,7 +44,53 @@ properties parse_properties(std::string_view text);
 /// A file, in ASCII, from which Java reads the same keys and values.
 std::string write_properties(const properties& all);
 
-/// What the daemon gets for a key: the last one counts. nullptr: it is not there.
-const property* find(const properties& all, std::string_view key);
+/// A key of the daemon's. The rows are data: property_table.inc.
+struct property_row {
+  enum class version { kcl2, kcl3, both };
+
+  std::string_view key;
+  version which;
+  std::string_view default_value;  ///< empty: there is none, or it depends
+
+  [[nodiscard]] bool is_in(kcl_version kcl) const noexcept {
+    return which == version::both || (which == version::kcl2) == (kcl == kcl_version::kcl2);
+  }
+};
+
+/// Names that people write because other programs, or the daemon's documents, have them.
+struct property_hint {
+  std::string_view key;
+  std::string_view advice;  ///< what to do instead, a whole sentence
+};
+
+std::span<const property_row> property_table();
+std::span<const property_hint> property_hints();
+
+/// The row's key that this version takes `key` for: 3.x does not mind the case of
+/// AwsCredentialsProvider.
+std::string canonical_key(std::string_view key, kcl_version kcl);
+
+/// nullptr: this version has no such row.
+const property_row* find_row(std::string_view key, kcl_version kcl);
+
+/// False: this version ignores the key. It has a row, or is a property of the AWS SDK's client
+/// builder: kinesisClient.region and the like.
+bool is_known(std::string_view key, kcl_version kcl);
+
+/// The property that this version takes for `key`, in whatever spelling it accepts: the last one
+/// counts. nullptr: it is not there.
+const property* find(const properties& all, std::string_view key, kcl_version kcl);
+
+/// Its value without blanks around it; empty also when it is not there.
+std::string value_of(const properties& all, std::string_view key, kcl_version kcl);
+
+/// The keys in the environment, "KCLXX_PROPERTY_applicationName=...", sorted; two underscores are a
+/// dot.
+/// Errors: properties_error for a variable that names no key.
+properties overrides_in(const std::vector<std::string>& environment);
+
+/// The file's keys with those of the environment in their place; an empty value removes a key.
+/// A key that the daemon does not know stays, so that `check` can name it.
+properties with_overrides(properties all, const properties& overrides, kcl_version kcl);
 
 }  // namespace kclxx::tool

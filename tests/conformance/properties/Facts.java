@@ -4,70 +4,54 @@ import java.beans.PropertyDescriptor;
 import java.io.BufferedReader;
 import java.io.ByteArrayInputStream;
 import java.io.InputStreamReader;
-import java.lang.reflect.Constructor;
 import java.lang.reflect.Field;
-import java.lang.reflect.InvocationTargetException;
-import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
-import java.util.Map;
 import java.util.Properties;
-import java.util.TreeMap;
+import java.util.Set;
+import java.util.TreeSet;
 
 /** Compares what "property_facts WHAT NUMBER" prints on stdin, a fact each line, with Java. */
 public class Facts {
-    private static final String FIRST = "com.amazonaws.services.kinesis.";
-    private static final String LATER = "software.amazon.kinesis.multilang.";
+    private static final String DAEMON = "software.amazon.kinesis.multilang.";
     private static int seen = 0;
     private static int different = 0;
 
-    interface Comparison {
-        void compare(String fact) throws Exception;
-    }
-
     public static void main(String[] arguments) throws Exception {
-        switch (arguments[0]) {
-            case "table" -> compareKeys(arguments[1]);
-            case "providers" -> compareProviders(arguments[1]);
-            default -> compareFiles();
+        boolean isTable = arguments[0].equals("table");
+        Set<String> real = isTable ? keys() : null;
+        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
+        for (String line = lines.readLine(); line != null; line = lines.readLine(), seen++) {
+            if (!isTable) compareFile(line);
+            else check(real.remove(canonical(line, arguments[1])), line + ": the table has it, the daemon does not");
         }
+        if (isTable) real.forEach(key -> check(false, key + ": the daemon has it, the table does not"));
         System.out.println(seen + " seen, " + different + " differences");
         System.exit(seen > 0 && different == 0 ? 0 : 1);
     }
 
-    private static void forEach(Comparison comparison) throws Exception {
-        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
-        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-            comparison.compare(line);
-        }
-    }
-
     private static void check(boolean same, String difference) {
-        if (!same) {
-            different++;
-            System.out.println(difference);
-        }
+        if (same) return;
+        different++;
+        System.out.println(difference);
     }
 
-    /** The keys of the daemon of a major version, and their types. */
-    private static void compareKeys(String kcl) throws Exception {
-        Map<String, String> real = new TreeMap<>();
-        if (kcl.equals("1")) {
-            readFirst(real);
-        } else {
-            constants(real, LATER + "MultiLangDaemonConfig");
-            bean(real, "", LATER + "config.MultiLangDaemonConfiguration");
-            bean(real, "fanoutConfig.", LATER + "config.FanoutConfigBean");
+    /** The keys of the daemon: those that it asks for by name, and the properties of its beans. */
+    private static Set<String> keys() throws Exception {
+        Set<String> all = new TreeSet<>();
+        for (Field field : Class.forName(DAEMON + "MultiLangDaemonConfig").getDeclaredFields()) {
+            if (!Modifier.isStatic(field.getModifiers()) || !field.getName().startsWith("PROP_")) continue;
+            field.setAccessible(true);
+            all.add((String) field.get(null));
         }
-        forEach(fact -> {
-            String[] row = fact.split(" ");
-            String type = real.remove(canonical(row[0], kcl));
-            seen++;
-            check(type != null && (type.equals("-") || row[1].equals("-") || type.equals(row[1])
-                    || kcl.equals("1") && sameInFirst(type, row[1])),
-                    row[0] + ": the table has " + row[1] + ", the daemon " + type);
-        });
-        for (String key : real.keySet()) {
-            check(false, key + ": the daemon has it, the table does not");
+        bean(all, "", "config.MultiLangDaemonConfiguration");
+        bean(all, "fanoutConfig.", "config.FanoutConfigBean");
+        return all;
+    }
+
+    private static void bean(Set<String> all, String prefix, String name) throws Exception {
+        for (PropertyDescriptor one
+                : Introspector.getBeanInfo(Class.forName(DAEMON + name)).getPropertyDescriptors()) {
+            if (one.getWriteMethod() != null) all.add(prefix + one.getName());
         }
     }
 
@@ -76,110 +60,26 @@ public class Facts {
         return isProvider ? Character.toLowerCase(key.charAt(0)) + key.substring(1) : key;
     }
 
-    /** 1.x converts by the types of its setters, and knows no wrappers. */
-    private static boolean sameInFirst(String type, String ours) {
-        switch (ours) {
-            case "Integer": return type.equals("int");
-            case "Long": return type.equals("long");
-            case "Region": return type.equals("String");
-            case "MetricsLevel": return type.equals("String");
-            case "InitialPositionInStreamExtended": return type.equals("Date");
-            case "String[]": return type.equals("Set");
-            default: return false;
+    /** What java.util.Properties makes of a file, and of what the tool has written of it. */
+    private static void compareFile(String fact) throws Exception {
+        String file = fact.substring(1, fact.indexOf('>'));
+        String ours = fact.substring(fact.indexOf('>') + 2);
+        Properties real = load(file);
+        check(real == null ? ours.equals("malformed") : !ours.equals("malformed") && real.equals(load(ours)),
+                "file " + file + ": " + real + "; the tool has written " + ours);
+    }
+
+    private static Properties load(String hex) throws Exception {
+        byte[] bytes = new byte[hex.length() / 2];
+        for (int i = 0; i < bytes.length; i++) {
+            bytes[i] = (byte) Integer.parseInt(hex.substring(2 * i, 2 * i + 2), 16);
         }
-    }
-
-    private static void readFirst(Map<String, String> real) throws Exception {
-        Class<?> type = Class.forName(FIRST + "clientlibrary.lib.worker.KinesisClientLibConfiguration");
-        for (Method method : type.getMethods()) {
-            String name = method.getName();
-            if (!name.startsWith("with") || method.getParameterCount() != 1) {
-                continue;
-            }
-            String key = Character.toLowerCase(name.charAt(4)) + name.substring(5);
-            String parameter = method.getParameterTypes()[0].getSimpleName();
-            real.merge(key, parameter, (one, other) -> one.equals("String") ? one : other);
-        }
-        constants(real, FIRST + "clientlibrary.config.KinesisClientLibConfigurator");
-        constants(real, FIRST + "multilang.MultiLangDaemonConfig");
-    }
-
-    private static void bean(Map<String, String> real, String prefix, String name) throws Exception {
-        for (PropertyDescriptor one : Introspector.getBeanInfo(Class.forName(name)).getPropertyDescriptors()) {
-            if (one.getWriteMethod() != null) {
-                real.put(prefix + one.getName(), one.getPropertyType().getSimpleName());
-            }
-        }
-    }
-
-    /** Keys that the daemon asks for by name. */
-    private static void constants(Map<String, String> real, String name) throws Exception {
-        for (Field field : Class.forName(name).getDeclaredFields()) {
-            if (Modifier.isStatic(field.getModifiers()) && field.getName().matches("PROP_.*|PROXY_.*_PROP")) {
-                field.setAccessible(true);
-                real.put((String) field.get(null), "-");
-            }
-        }
-    }
-
-    /** What the daemon's own decoder of credentials providers accepts. */
-    private static void compareProviders(String kcl) throws Exception {
-        String name = kcl.equals("1") ? FIRST + "clientlibrary.config.AWS"
-                : LATER + "config." + (kcl.equals("2") ? "AWS" : "Aws");
-        Class<?> type = Class.forName(name + "CredentialsProviderPropertyValueDecoder");
-        Constructor<?> constructor = type.getDeclaredConstructor();
-        constructor.setAccessible(true);
-        Object decoder = constructor.newInstance();
-        Method decode = type.getMethod("decodeValue", String.class);
-        decode.setAccessible(true);
-        forEach(fact -> {
-            String[] row = fact.split(" ");
-            String result = "accepted";
-            try {
-                decode.invoke(decoder, row[0]);
-                seen++;
-            } catch (InvocationTargetException error) {
-                result = "refused";
-            }
-            check(result.equals(row[1]), row[0] + ": " + row[1] + " by the tool, " + result + " by the daemon");
-        });
-    }
-
-    /** What java.util.Properties makes of each file. */
-    private static void compareFiles() throws Exception {
-        forEach(fact -> {
-            int end = fact.indexOf('>');
-            String file = fact.substring(1, end);
-            byte[] bytes = new byte[file.length() / 4];
-            for (int i = 0; i < bytes.length; i++) {
-                bytes[i] = (byte) Integer.parseInt(file.substring(4 * i, 4 * i + 4), 16);
-            }
-            String real = kept(bytes);
-            String ours = fact.substring(end + 2);
-            seen++;
-            check(real.equals(ours), "file " + file + "\n  java  " + real + "\n  kclxx " + ours);
-        });
-    }
-
-    private static String kept(byte[] file) throws Exception {
-        Properties properties = new Properties();
+        Properties all = new Properties();
         try {
-            properties.load(new ByteArrayInputStream(file));
-        } catch (IllegalArgumentException e) {
-            return "malformed";
+            all.load(new ByteArrayInputStream(bytes));
+        } catch (IllegalArgumentException malformed) {
+            return null;
         }
-        StringBuilder text = new StringBuilder("{");
-        for (Map.Entry<Object, Object> one : new TreeMap<>(properties).entrySet()) {
-            text.append(hex((String) one.getKey())).append('=').append(hex((String) one.getValue())).append(',');
-        }
-        return text.append('}').toString();
-    }
-
-    private static String hex(String text) {
-        StringBuilder digits = new StringBuilder();
-        for (char c : text.toCharArray()) {
-            digits.append(String.format("%04x", (int) c));
-        }
-        return digits.toString();
+        return all;
     }
 }

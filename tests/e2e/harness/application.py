@@ -57,14 +57,19 @@ class Worker:
                           "AWSCredentialsProvider": "DefaultAWSCredentialsProviderChain"}
         if application.kinesis_proxy:
             java.append("-Daws.cborEnabled=false")
-        if self.kcl == 1:
-            java.append("-Dcom.amazonaws.sdk.disableCbor=true")  # which the local Kinesis lacks
         environment = {**os.environ, **application.environment,
                        **{f"KCLXX_PROPERTY_{name}": value
                           for name, value in (effective | properties).items()}}
+        file = settings.SOURCE / "properties" / "local.properties"
+        share = [f"{settings.SHARE_PROGRAM} "] if settings.SHARE else []
+        if self.kcl == 1:  # the tool does not have it any more
+            environment["KCLXX_PROPERTY_executableName"] = "".join(share) + environment["KCLXX_PROPERTY_executableName"]
+            command = [settings.KCL1, "run", file, *java]
+        else:
+            command = [settings.TOOL, "daemon", "run", file, *(["--share"] if share else []),
+                       "--kcl", application.kcl, "--heap", "256m", "--", *java]
         self.process = Process(
-            [settings.TOOL, "daemon", "run", settings.SOURCE / "properties" / "local.properties",
-             *(["--share"] if settings.SHARE else []), "--kcl", application.kcl, "--heap", "256m", "--", *java],
+            command,
             application.directory / f"{name}.log", application.directory, environment)
 
     def alive(self):
@@ -143,8 +148,9 @@ class Application:
             self.wait_for("the first worker's version", self.leases.has_version)
         # What is tested with every change e2e.fetch has fetched, for all.
         if not settings.SERVICES or str(self.kcl) not in settings.KCL_VERSIONS:
-            subprocess.run([settings.TOOL, "daemon", "fetch", "--kcl", str(self.kcl)],
-                           stdin=subprocess.DEVNULL, check=True)
+            fetch = ([settings.KCL1, "fetch"] if major_version(self.kcl) == 1
+                     else [settings.TOOL, "daemon", "fetch", "--kcl", str(self.kcl)])
+            subprocess.run(fetch, stdin=subprocess.DEVNULL, check=True)
         worker = Worker(self, name, child_options, properties)
         self.workers.append(worker)
         self._expected.add(worker)

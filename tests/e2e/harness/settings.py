@@ -8,6 +8,8 @@ import sys
 SOURCE = pathlib.Path(__file__).resolve().parents[3]
 BUILD = pathlib.Path(os.environ.get("KCLXX_E2E_BUILD", SOURCE / "build" / "e2e"))
 TOOL = BUILD / "src" / "tool" / "kclxx"
+SHARE_PROGRAM = BUILD / "src" / "tool" / "kclxx-share"
+KCL1 = pathlib.Path(__file__).resolve().parents[1] / "kcl1" / "daemon"
 CHILD = BUILD / "tests" / "e2e" / "recorded_child"
 ACCOUNTED_CHILD = CHILD.with_name("accounted_child")
 RUNS = BUILD / "tests" / "e2e" / "runs"

@@ -8,7 +8,7 @@
 
 /// Processes one record, at the same time as others.
 static boost::asio::awaitable<void> process_record(kclxx::record record) {
-  std::cout << "got " << record.data() << "\n";
+  std::cout << "got " << record.data().size() << " bytes\n";
   co_return;
 }
 

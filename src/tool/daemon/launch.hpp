@@ -6,14 +6,15 @@
 #include <utility>
 #include <vector>
 
-#include "tool/daemon/kcl_version.hpp"
+#include "tool/daemon/check.hpp"
+#include "tool/daemon/jars.hpp"
 #include "tool/daemon/properties.hpp"
 
 namespace kclxx::tool {
 
 struct launch_settings {
-  kcl_version which = kcl_version::kcl3;
-  std::string java = "java";  ///< the program
+  kcl_version which = kcl_version::kcl3;  ///< for the keys of the properties
+  std::string java = "java";              ///< the program
   std::string class_path;
   /// For shards that deliver what they can, all the time: Java may use memory and compile more.
   bool is_busy = false;
@@ -40,7 +41,7 @@ std::string stream_name(const properties& all, kcl_version kcl);
 void share_children(properties& all, const std::string& launcher);
 
 /// `all` is what the file will contain, with its worker id settled. The environment is what the
-/// library reads: the names that shard_context shows, and the daemon's limits.
+/// library reads: the names that shard_context shows.
 launch compose(const launch_settings& settings, const properties& all);
 
 /// The options of Java that are ours, without those that an option in `given`, the user's, decides.
@@ -55,5 +56,42 @@ struct inline_file {
 
 /// The same for a person: a command for sh, ready to be run.
 std::string shell_command(const launch& start, const std::vector<inline_file>& files);
+
+/// The options of `run`, `print-command` and `check`.
+struct launch_options {
+  kcl_choice kcl;
+  std::string file;  ///< the properties
+  jar_place place;
+  std::string heap;                 ///< empty: a share of the memory that there is
+  bool is_busy = false;             ///< see launch_settings
+  std::string logging;              ///< empty: the one that comes with the tool
+  bool is_shared = false;           ///< one process of the program for all shards
+  bool is_without_program = false;  ///< check does not look for the program
+  std::vector<std::string> java_options;
+
+  [[nodiscard]] kcl_version which() const { return kcl.which; }
+};
+
+/// The file with the overrides of the environment.
+/// Errors: command_error or std::system_error for a file that cannot be read.
+properties read_properties(const launch_options& options);
+
+/// What is wrong with the file, for a daemon that is started here. `readings`: of the daemon's own
+/// reader, where it was asked.
+std::vector<diagnostic> find_problems(const launch_options& options, const properties& all,
+                                      std::vector<reading> readings = {});
+
+/// What the daemon's own reader makes of the file. Empty when it is not there; `why_not` says why.
+/// Blocking: until Java is done.
+std::vector<reading> ask_reader(const launch_options& options, const properties& all,
+                                std::string& why_not);
+
+/// Becomes the daemon. Does not return.
+/// Errors: command_error.
+[[noreturn]] void run_daemon(const launch_options& options);
+
+/// Writes the command that run_daemon would become to stdout, for sh.
+/// Errors: command_error.
+void print_daemon_command(const launch_options& options);
 
 }  // namespace kclxx::tool

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/daemon/java_command.hpp"
+#include "tool/daemon/launch.hpp"
 
 #include <set>
 #include <string>
@@ -38,14 +38,6 @@ TEST_CASE("the daemons of 2.x and 3.x are started alike", "[launch]") {
   }
 }
 
-TEST_CASE("the daemon of 1.x has its own class, options and logging", "[launch]") {
-  CHECK(compose(settings(kcl_version::kcl1), complete).command ==
-        words{"/opt/java", "-Dfile.encoding=UTF-8", "-XX:+UseSerialGC", "-XX:MaxRAMPercentage=50",
-              "-XX:MaxNewSize=64m", "-XX:TieredStopAtLevel=1", "-XX:MetaspaceSize=96m",
-              "-Djava.util.logging.config.file=/l", "-cp", "/jars/a.jar",
-              "com.amazonaws.services.kinesis.multilang.MultiLangDaemon", "/p"});
-}
-
 TEST_CASE("the user's Java options come after ours, and ours give way", "[launch]") {
   launch_settings launch = settings(kcl_version::kcl3);
   launch.java_options = {"-XX:+UseG1GC", "-cp", "/mine/*"};
@@ -69,10 +61,9 @@ TEST_CASE("children get the names of stream, application and worker", "[launch]"
   CHECK(compose(settings(kcl_version::kcl3), complete).environment == expected);
 }
 
-TEST_CASE("with 2.x and 3.x the stream of the ARN comes first", "[launch]") {
+TEST_CASE("the stream of the ARN comes first", "[launch]") {
   const auto all = parse_properties(
       "streamName=other\nstreamArn=arn:aws:kinesis:eu-central-1:123456789012:stream/mine");
-  CHECK(stream_name(all, kcl_version::kcl1) == "other");
   CHECK(stream_name(all, kcl_version::kcl2) == "mine");
   CHECK(stream_name(all, kcl_version::kcl3) == "mine");
 }
@@ -93,8 +84,6 @@ TEST_CASE("the daemon and its children get the same worker id", "[launch]") {
   auto set = parse_properties("workerIdentifier=mine");
   CHECK(settle_worker_id(set, kcl_version::kcl3, "made") == "mine");
   CHECK(write_properties(set) == "workerId=mine\n");
-  auto first = parse_properties("workerIdentifier=mine");  // not a key of 1.x
-  CHECK(settle_worker_id(first, kcl_version::kcl1, "made") == "made");
 }
 
 TEST_CASE("a shell word means just its text", "[launch]") {
@@ -115,26 +104,23 @@ TEST_CASE("the printed command carries its files", "[launch]") {
 TEST_CASE("each version has its own pom, checksums and folder", "[launch]") {
   std::set<std::string_view> folders;
   std::set<std::string_view> hashes;
-  for (const auto which : {kcl_version::kcl1, kcl_version::kcl2, kcl_version::kcl3}) {
+  for (const auto which : {kcl_version::kcl2, kcl_version::kcl3}) {
     const embedded::project& jars = jars_of(which);
-    CHECK(jars.folder.size() == std::string_view("kcl1-0123456789ab").size());
+    CHECK(jars.folder.size() == std::string_view("kcl3-0123456789ab").size());
     CHECK(jars.pom.find("<packaging>pom</packaging>") != std::string_view::npos);
-    CHECK(jars.checksums.find("  " + std::string(main_jar(which))) != std::string_view::npos);
+    CHECK(jars.checksums.find("  amazon-kinesis-client-multilang-") != std::string_view::npos);
+    CHECK(jars.checksums.find("  sso-") != std::string_view::npos);
+    CHECK(jars.checksums.find("  ssooidc-") != std::string_view::npos);
     folders.insert(jars.folder);
     hashes.insert(jars.folder.substr(5));
   }
-  CHECK(folders.size() == 3);
-  CHECK(hashes.size() == 3);
+  CHECK(folders.size() == 2);
+  CHECK(hashes.size() == 2);
 }
 
 TEST_CASE("the shipped logging keeps the children's stderr out of the daemon's log", "[launch]") {
   CHECK(
-      logging_of(kcl_version::kcl3)
-          .find(
-              R"(<logger name="software.amazon.kinesis.multilang.DrainChildSTDERRTask" level="OFF"/>)") !=
+      embedded::logback.find(
+          R"(<logger name="software.amazon.kinesis.multilang.DrainChildSTDERRTask" level="OFF"/>)") !=
       std::string_view::npos);
-  CHECK(logging_of(kcl_version::kcl2) == logging_of(kcl_version::kcl3));
-  CHECK(logging_of(kcl_version::kcl1)
-            .find("com.amazonaws.services.kinesis.multilang.DrainChildSTDERRTask.level = OFF") !=
-        std::string_view::npos);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tool/daemon/start_guard.hpp"
+
 #include "support/catch.hpp"
 #include "support/text.hpp"
-#include "tool/daemon/start_guard.hpp"
 
 using kclxx::test::contains;
 using kclxx::tool::explain;

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/daemon/launch.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <clocale>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <iostream>
+#include <iterator>
+#include <random>
+#include <sstream>
+#include <string_view>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "io/daemon_process.hpp"
+#include "io/descriptor.hpp"
+#include "io/line_writer.hpp"
+#include "tool/command_error.hpp"
+#include "tool/daemon/start_guard.hpp"
+#include "tool/packages.hpp"
+#include "tool/process/program_search.hpp"
+#include "tool/process/run_program.hpp"
+#include "tool/process/shell.hpp"
+#include "tool/process/spawn.hpp"
+#include "tool/transcript/transcript_file.hpp"
+
+namespace kclxx::tool {
+
+namespace {
+
+/// Unlike any other worker's, and still telling where the worker runs.
+std::string new_worker_id() {
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  std::random_device random;
+  std::string id = std::string(host.data()) + "-";
+  for (int i = 0; i < 16; ++i) id += "0123456789abcdef"[random() % 16];
+  return id;
+}
+
+/// Java decodes its command line in the character set of the locale.
+void refuse_what_java_cannot_read(const std::string& path) {
+  std::setlocale(LC_CTYPE, "");
+  const bool is_ascii = std::all_of(path.begin(), path.end(),
+                                    [](char c) { return static_cast<signed char>(c) >= 0; });
+  if (is_ascii || MB_CUR_MAX > 1) return;
+  cannot_set_up(path + " is not in ASCII, and Java does not find it in this locale: set " +
+                "LC_ALL=C.UTF-8");
+}
+
+/// Of the files that were compared, and of no others.
+std::string class_path_of(const launch_options& options) {
+  std::vector<std::filesystem::path> files = jars_at(options.place, options.kcl);
+  std::erase_if(files, [](const auto& file) { return is_own_jar(file); });
+  std::string path = class_path(files);
+  refuse_what_java_cannot_read(path.substr(0, path.find(':')));
+  return path;
+}
+
+std::string absolute_file(const std::string& name) {
+  if (::access(name.c_str(), R_OK) == -1)
+    cannot_set_up(name + " cannot be read: " + std::strerror(errno));
+  std::string path = std::filesystem::absolute(name).string();
+  refuse_what_java_cannot_read(path);
+  return path;
+}
+
+/// As Java and its launcher split them, but for quotes: names of options need none.
+std::vector<std::string> options_in_variables() {
+  std::vector<std::string> all;
+  for (const char* name : {"JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"}) {
+    const char* const value = std::getenv(name);
+    std::istringstream words(value == nullptr ? "" : value);
+    for (std::string word; words >> word;) all.push_back(word);
+  }
+  return all;
+}
+
+launch_settings settings_for(const launch_options& options) {
+  launch_settings settings;
+  settings.which = options.which();
+  settings.java = find_java();
+  settings.class_path = class_path_of(options);
+  settings.java_options = options.java_options;
+  if (!options.heap.empty()) {
+    settings.java_options.insert(settings.java_options.begin(), "-Xmx" + options.heap);
+  }
+  settings.java_variables = options_in_variables();
+  settings.is_busy = options.is_busy;
+  if (!options.logging.empty()) settings.logging_file = absolute_file(options.logging);
+  return settings;
+}
+
+/// kclxx-share, which is installed beside this program.
+std::string find_launcher() {
+  const std::string here =
+      std::filesystem::read_symlink("/proc/self/exe").replace_filename("kclxx-share").string();
+  const std::string launcher = look_at_program(here) == executable_state::ok
+                                   ? here
+                                   : find_program("kclxx-share").value_or("");
+  if (launcher.empty()) cannot_set_up("kclxx-share is neither beside this program nor in PATH");
+  std::string path = std::filesystem::absolute(launcher).string();
+  if (path.find(' ') != std::string::npos) {
+    cannot_set_up(path + " has a blank, at which the daemon splits executableName");
+  }
+  return path;
+}
+
+/// What the daemon is to read.
+properties effective_properties(const launch_options& options) {
+  try {
+    properties all = read_properties(options);
+    if (options.is_shared) share_children(all, find_launcher());
+    return all;
+  } catch (const properties_error& error) {
+    cannot_set_up(
+        (error.line() == 0 ? "" : options.file + ":" + std::to_string(error.line()) + ": ") +
+        error.what());
+  }
+}
+
+/// A file in memory that only this process, and what it becomes, can reach: it is gone with the
+/// process, however that ends.
+std::string file_in_memory(const char* name, std::string_view text) {
+  const io::descriptor low(::memfd_create(name, MFD_ALLOW_SEALING));
+  const int file = ::fcntl(low.get(), F_DUPFD, 3);  // stays open across exec
+  if (file == -1) cannot_set_up(std::string(name) + " cannot be made: " + std::strerror(errno));
+  ::fchmod(file, 0600);
+  if (const auto error = io::write_all(file, text)) {
+    cannot_set_up(std::string(name) + ": " + error.message());
+  }
+  ::fcntl(file, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL);
+  return "/proc/self/fd/" + std::to_string(file);
+}
+
+/// In MiB, of -Xmx or --heap; 0: Java takes a share of the memory.
+std::uint64_t heap_of(const launch_options& options) {
+  std::string text = options.heap;
+  for (const std::string& one : options.java_options) {
+    if (one.starts_with("-Xmx")) text = one.substr(4);
+  }
+  std::uint64_t number = 0;
+  const auto* const end = std::from_chars(text.data(), text.data() + text.size(), number).ptr;
+  const char unit = end == text.data() + text.size() ? ' ' : *end;
+  return unit == 'g' || unit == 'G'   ? number * 1024
+         : unit == 'm' || unit == 'M' ? number
+         : unit == 'k' || unit == 'K' ? number / 1024
+                                      : number / 1024 / 1024;
+}
+
+bool is_set(const char* variable) {
+  const char* const value = std::getenv(variable);
+  return value != nullptr && *value != '\0';
+}
+
+void mention_diagnostics(const launch_options& options, const properties& all) {
+  const auto found = find_problems(options, all);
+  if (found.empty()) return;
+  std::cerr << "kclxx daemon run: " << options.file << " has " << found.size()
+            << (found.size() == 1 ? " problem" : " problems")
+            << "; to list: kclxx daemon check --kcl " << options.kcl.text()
+            << (options.heap.empty() ? "" : " --heap " + options.heap) << " " << options.file
+            << std::endl;
+}
+
+// A blocked or ignored SIGTERM is inherited; Java would keep it so, and never shut down gracefully.
+void listen_to_sigterm() {
+  std::signal(SIGTERM, SIG_DFL);
+  sigset_t term;
+  ::sigemptyset(&term);
+  ::sigaddset(&term, SIGTERM);
+  ::sigprocmask(SIG_UNBLOCK, &term, nullptr);
+}
+
+}  // namespace
+
+std::vector<std::string> java_options(bool is_busy, const std::vector<std::string>& given) {
+  // Garbage is what costs at a high rate: a call's records are text of several times their size,
+  // and dead after it. G1 treats such large objects like old ones; these two collectors do not. The
+  // full compiler pays for itself once a method has run for long, which at a low rate is never. The
+  // KCL's classes take more than the 21 MiB at which Java otherwise begins to collect them.
+  const std::vector<std::string> ours =
+      is_busy ? std::vector<std::string>{"-XX:+UseParallelGC", "-XX:MaxRAMPercentage=50",
+                                         "-XX:NewRatio=1", "-XX:MetaspaceSize=96m"}
+              : std::vector<std::string>{"-XX:+UseSerialGC", "-XX:MaxRAMPercentage=50",
+                                         "-XX:MaxNewSize=64m", "-XX:TieredStopAtLevel=1",
+                                         "-XX:MetaspaceSize=96m"};
+  const auto is_collector = [](std::string_view option) {
+    return option.starts_with("-XX:+Use") && option.ends_with("GC");
+  };
+  const auto is_decided = [&](std::string_view option) {
+    return std::any_of(given.begin(), given.end(), [&](std::string_view one) {
+      return is_collector(option)
+                 ? is_collector(one)  // Java refuses two
+                 : one.substr(0, one.find('=')) == option.substr(0, option.find('='));
+    });
+  };
+  std::vector<std::string> left;
+  std::copy_if(ours.begin(), ours.end(), std::back_inserter(left),
+               [&](const std::string& one) { return !is_decided(one); });
+  return left;
+}
+
+std::string settle_worker_id(properties& all, kcl_version kcl, const std::string& made) {
+  std::string id = value_of(all, "workerId", kcl);
+  if (id.empty()) id = value_of(all, "workerIdentifier", kcl);
+  if (id.empty()) id = made;
+  std::erase_if(all, [](const property& one) {
+    return one.key == "workerId" || one.key == "workerIdentifier";
+  });
+  all.push_back({"workerId", id, 0, "worker id"});
+  return id;
+}
+
+void share_children(properties& all, const std::string& launcher) {
+  for (property& one : all) {
+    if (one.key != "executableName") continue;
+    const std::string program = one.value.substr(0, one.value.find(' '));
+    if (program == "kclxx-share" || program.ends_with("/kclxx-share")) continue;
+    one.value.insert(0, launcher + " ");
+  }
+}
+
+std::string stream_name(const properties& all, kcl_version kcl) {
+  const std::string arn = value_of(all, "streamArn", kcl);
+  const auto slash = arn.find('/');
+  return slash == std::string::npos ? value_of(all, "streamName", kcl) : arn.substr(slash + 1);
+}
+
+launch compose(const launch_settings& settings, const properties& all) {
+  launch made;
+  std::vector<std::string>& command = made.command;
+  // file.encoding: below JDK 18 the daemon would otherwise talk to its children in the system's
+  // character set.
+  command = {settings.java, "-Dfile.encoding=UTF-8"};
+  std::vector<std::string> given = settings.java_options;
+  given.insert(given.end(), settings.java_variables.begin(), settings.java_variables.end());
+  const std::vector<std::string> chosen = java_options(settings.is_busy, given);
+  command.insert(command.end(), chosen.begin(), chosen.end());
+  command.insert(command.end(), {"-cp", settings.class_path});
+  command.insert(command.end(), settings.java_options.begin(), settings.java_options.end());
+  command.insert(command.end(), {"software.amazon.kinesis.multilang.MultiLangDaemon", "-p",
+                                 settings.properties_file, "-l", settings.logging_file});
+  const auto show = [&](const char* name, const std::string& value) {
+    if (!value.empty()) made.environment.emplace_back(name, value);
+  };
+  show("KCLXX_APPLICATION_NAME", value_of(all, "applicationName", settings.which));
+  show("KCLXX_STREAM_NAME", stream_name(all, settings.which));
+  show("KCLXX_WORKER_ID", value_of(all, "workerId", settings.which));
+  return made;
+}
+
+std::string shell_command(const launch& start, const std::vector<inline_file>& files) {
+  std::string text;
+  for (const auto& [name, value] : start.environment) {
+    text += "export " + name + "=" + shell_word(value) + "\n";
+  }
+  text += "exec";  // signals to the shell's process reach Java
+  for (const std::string& one : start.command) text += " " + shell_word(one);
+  const auto end_of = [](const inline_file& file) {
+    return "END_OF_" + std::to_string(file.descriptor);
+  };
+  for (const inline_file& file : files) {
+    text += " " + std::to_string(file.descriptor) + "<<'" + end_of(file) + "'";
+  }
+  text += "\n";
+  for (const inline_file& file : files) text += file.text + end_of(file) + "\n";
+  return text;
+}
+
+properties read_properties(const launch_options& options) {
+  properties all = with_overrides(parse_properties(text_of_file(options.file)),
+                                  overrides_in(environment()), options.which());
+  for (const property& one : all) {
+    if ((one.key + one.value).find('\0') == std::string::npos) continue;
+    throw properties_error(one.line, one.key + " has a NUL, which nothing that it names can have");
+  }
+  return all;
+}
+
+std::vector<diagnostic> find_problems(const launch_options& options, const properties& all,
+                                      std::vector<reading> readings) {
+  circumstances where{look_at_program, is_set("AWS_REGION"), options.kcl, heap_of(options),
+                      std::move(readings)};
+  if (options.is_without_program) where.look = look_at_name;
+  for (const reading& one : where.readings) {
+    if (one.kind == "heap" && where.heap_mib == 0) where.heap_mib = std::stoull(one.text);
+  }
+  return check(all, where);
+}
+
+std::vector<reading> ask_reader(const launch_options& options, const properties& all,
+                                std::string& why_not) {
+  try {
+    std::vector<std::filesystem::path> files = jars_at(options.place, options.kcl);
+    const auto reader = reader_among(files);
+    std::erase_if(files, [&](const auto& file) { return is_own_jar(file) && file != reader; });
+    if (!reader) {
+      why_not =
+          "kclxx daemon fetch found no JDK to compile the daemon's reader with; on Debian: "
+          "apt-get install openjdk-17-jdk-headless, and fetch again";
+      return {};
+    }
+    std::vector<std::string> command{find_java(), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
+                                     "-XX:MaxRAMPercentage=50"};
+    if (!options.heap.empty()) command.push_back("-Xmx" + options.heap);
+    command.insert(command.end(), {"-cp", class_path(files),
+                                   "software.amazon.kinesis.multilang.config.PropertiesReader",
+                                   file_in_memory("properties", write_properties(all))});
+    std::vector<std::string> variables = environment();
+    // Where it comes from on the machine of the daemon is not known here: a finding says so.
+    if (!is_set("AWS_REGION")) {
+      if (value_of(all, "regionName", options.which()).empty()) {
+        variables.emplace_back("AWS_REGION=us-east-1");
+      }
+    }
+    std::string output;
+    run_program(command, std::move(variables),
+                [&](std::string_view piece, pid_t) { output.append(piece); });
+    std::vector<reading> readings = parse_readings(output);
+    if (readings.empty()) why_not = "Java says: " + output.substr(0, output.find('\n'));
+    return readings;
+  } catch (const command_error& failure) {
+    why_not = failure.what();
+    return {};
+  }
+}
+
+void run_daemon(const launch_options& options) {
+  properties all = effective_properties(options);
+  launch_settings settings = settings_for(options);
+  mention_diagnostics(options, all);
+  settle_worker_id(all, options.which(), new_worker_id());
+  settings.properties_file = file_in_memory("properties", write_properties(all));
+  if (settings.logging_file.empty()) {
+    settings.logging_file = file_in_memory("logging", embedded::logback);
+    start_guard();
+  }
+  launch made = compose(settings, all);
+  for (const auto& [name, value] : made.environment) ::setenv(name.c_str(), value.c_str(), 1);
+  ::setenv(io::daemon_variable, io::to_text(io::this_process()).c_str(), 1);
+  listen_to_sigterm();
+  exec(std::move(made.command));
+}
+
+void print_daemon_command(const launch_options& options) {
+  properties all = effective_properties(options);
+  launch_settings settings = settings_for(options);
+  settle_worker_id(all, options.which(), new_worker_id());
+  std::vector<inline_file> files{{3, write_properties(all)}};
+  settings.properties_file = "/dev/fd/3";
+  if (settings.logging_file.empty()) {
+    files.push_back({4, std::string(embedded::logback)});
+    settings.logging_file = "/dev/fd/4";
+  }
+  std::cout << shell_command(compose(settings, all), files) << std::flush;
+}
+
+}  // namespace kclxx::tool
