@@ -41,8 +41,7 @@ extern const std::span<const file> new_project;
 extern const std::string_view aws_properties;
 
 extern const std::string_view logback;
-/// src/java/PropertiesReader.java, and the beginning of its hash.
-extern const std::string_view properties_reader;
-extern const std::string_view properties_reader_hash;
+/// src/java; its name is the beginning of the hash of all.
+extern const folder java_sources;
 
 }  // namespace kclxx::tool::embedded

@@ -42,10 +42,12 @@ struct furnished : sandbox {
   }
 };
 
-/// The jar with the reader of this tool, in the folder of the jars: its name has the source's hash.
+/// The jar with what this tool has in src/java, in the folder of the jars: its name has their hash.
 std::string own_jar(const sandbox& box) {
   const auto sum =
-      box.start({"sha256sum", KCLXX_SOURCE_DIR "/src/java/PropertiesReader.java"}).result().out;
+      box.start({"sh", "-c", "cd " KCLXX_SOURCE_DIR "/src/java && sha256sum *.java | sha256sum"})
+          .result()
+          .out;
   return "jars/kclxx-" + sum.substr(0, 12) + ".jar";
 }
 
@@ -361,7 +363,20 @@ TEST_CASE("check asks the daemon's reader where it is, and otherwise says that i
   CHECK(contains(box.kclxx(check).err, "not their values: Java says: Error: no such class\n"));
   // What it does not start with, it does not hold up.
   CHECK(box.run().status == 1);
-  CHECK_FALSE(contains(box.run().out, own_jar(box)));
+}
+
+TEST_CASE("run starts the daemon in our class where it was compiled, and print-command never",
+          "[daemon][run]") {
+  const furnished box;
+  box.write(own_jar(box), "");
+  box.write("jars/kclxx-0123456789ab.jar", "");  // of another kclxx
+  const auto run = box.run();
+  CHECK(contains(run.out, "/" + own_jar(box)));
+  CHECK_FALSE(contains(run.out, "kclxx-0123456789ab"));
+  CHECK(contains(run.out, "\narg: software.amazon.kinesis.multilang.config.OneStreamDaemon\n"));
+  const auto printed = box.kclxx({"daemon", "print-command", "a.properties", "--jars", "jars"});
+  CHECK_FALSE(contains(printed.out, "kclxx-"));
+  CHECK(contains(printed.out, " software.amazon.kinesis.multilang.MultiLangDaemon "));
 }
 
 TEST_CASE("check looks for the program at its path", "[daemon][check]") {

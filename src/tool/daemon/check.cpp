@@ -594,7 +594,7 @@ void check_readings(checked_file& file) {
   }
   if (!stops && !warnings.empty()) {
     file.add(nullptr, warning, "the daemon warns: " + warnings, "It starts without that.",
-             "docs/operating.md#credentials has the form of a provider's arguments.");
+             "docs/troubleshooting.md#the-daemon-does-not-start explains such lines.");
   }
 }
 

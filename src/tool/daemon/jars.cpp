@@ -90,13 +90,12 @@ bool succeeds(const std::vector<std::string>& command) {
   }
 }
 
-/// Compiles the reader beside the jars, unless it is there. Without it all but `daemon check` is
-/// the same, so nothing here is an error.
-void compile_reader(const fs::path& folder, const std::vector<fs::path>& jars) {
-  if (reader_among(jars)) return;
+/// Compiles src/java beside the jars, unless that is there. The daemon starts without, so nothing
+/// here is an error.
+void compile_sources(const fs::path& folder, std::vector<fs::path> jars) {
+  if (own_jar_among(jars)) return;
   const fs::path work = folder.string() + ".classes";
-  const fs::path source = work / "PropertiesReader.java";
-  const fs::path jar = work / own_jar(embedded::properties_reader_hash);
+  const fs::path jar = work / own_jar(embedded::java_sources.name);
   const fs::path tools = fs::path(find_java()).parent_path();
   const auto tool = [&](const char* name) {
     std::error_code error;
@@ -105,19 +104,24 @@ void compile_reader(const fs::path& folder, const std::vector<fs::path>& jars) {
   std::error_code error;
   fs::remove_all(work, error);
   if (!fs::create_directory(work, error)) return;
-  write_file(source, embedded::properties_reader);
-  const bool is_made =
-      succeeds({tool("javac"), "--release", "8", "-Xlint:-options", "-proc:none", "-d",
-                (work / "classes").string(), "-cp", class_path(jars), source.string()}) &&
-      succeeds({tool("jar"), "--create", "--file", jar.string(), "-C", (work / "classes").string(),
-                "."});
-  if (is_made) {
+  const std::string classes = (work / "classes").string();
+  std::vector<std::string> compile{tool("javac"),     "--release",  "8",
+                                   "-Xlint:-options", "-proc:none", "-d",
+                                   classes,           "-cp",        class_path(jars)};
+  for (const embedded::file& one : embedded::java_sources.files) {
+    write_file(work / one.name, one.text);
+    compile.push_back((work / one.name).string());
+  }
+  if (succeeds(compile) &&
+      succeeds({tool("jar"), "--create", "--file", jar.string(), "-C", classes, "."})) {
     install_own_jar(jar, folder);
   } else {
-    std::cerr << "kclxx daemon fetch: there is no JDK (javac, jar) of Java 9 or newer, so `daemon "
-                 "check` will judge the keys, not the values; on Debian: apt-get install "
-                 "openjdk-17-jdk-headless, and fetch again"
-              << std::endl;
+    std::cerr
+        << "kclxx daemon fetch: there is no JDK (javac, jar) of Java 9 or newer, so `daemon "
+           "check` will judge the keys, not the values, and `run` will not notice two streams "
+           "under one applicationName; on Debian: apt-get install openjdk-17-jdk-headless, and "
+           "fetch again"
+        << std::endl;
   }
   fs::remove_all(work, error);
 }
@@ -178,11 +182,14 @@ std::vector<fs::path> jars_at(const jar_place& place, const kcl_choice& kcl) {
   return files;
 }
 
-std::optional<fs::path> reader_among(const std::vector<fs::path>& files) {
-  const std::string name = own_jar(embedded::properties_reader_hash);
-  const auto found = std::find_if(files.begin(), files.end(),
-                                  [&](const fs::path& file) { return file.filename() == name; });
-  return found == files.end() ? std::nullopt : std::optional<fs::path>(*found);
+std::optional<fs::path> own_jar_among(std::vector<fs::path>& files) {
+  const std::string name = own_jar(embedded::java_sources.name);
+  std::optional<fs::path> found;
+  std::erase_if(files, [&](const fs::path& file) {
+    if (file.filename() == name) found = file;
+    return is_own_jar(file) && file.filename() != name;
+  });
+  return found;
 }
 
 fs::path fetch_jars(const std::string& cache, const kcl_choice& kcl, bool is_offline) {
@@ -195,7 +202,7 @@ fs::path fetch_jars(const std::string& cache, const kcl_choice& kcl, bool is_off
   const auto files = fetch_package(cache_at(cache), wanted.get(), fetch_command(kcl, cache), fill);
   fs::path place = cache_at(cache) / wanted.name;
   expect_main_jar(files, kcl.which, place);
-  compile_reader(place, files);
+  compile_sources(place, files);
   return place;
 }
 

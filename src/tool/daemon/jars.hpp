@@ -59,11 +59,13 @@ struct jar_place {
 /// (src/java) is among them where it was compiled. Errors: command_error.
 std::vector<std::filesystem::path> jars_at(const jar_place& place, const kcl_choice& kcl);
 
-/// The jar with the reader of this program; nothing: it is not there.
-std::optional<std::filesystem::path> reader_among(const std::vector<std::filesystem::path>& files);
+/// The jar with what this program has in src/java; nothing: it is not there. `files` is then
+/// without that of another kclxx.
+std::optional<std::filesystem::path> own_jar_among(std::vector<std::filesystem::path>& files);
 
 /// Brings the jars with Maven, unless they are there, and gives their folder. Of a version that is
-/// not the tested one no checksums are known. Blocking: until Maven is done. Its output goes to
+/// not the tested one no checksums are known. Where there is a JDK it compiles src/java beside
+/// them; otherwise a line says what is missing. Blocking: until Maven is done. Its output goes to
 /// stderr. Errors: command_error.
 std::filesystem::path fetch_jars(const std::string& cache, const kcl_choice& kcl, bool is_offline);
 

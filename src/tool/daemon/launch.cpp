@@ -56,13 +56,19 @@ void refuse_what_java_cannot_read(const std::string& path) {
                 "LC_ALL=C.UTF-8");
 }
 
-/// Of the files that were compared, and of no others.
-std::string class_path_of(const launch_options& options) {
+/// Of the files that were compared, and of no others. With `is_guarded` and our own jar the daemon
+/// starts in src/java/OneStreamDaemon.java, which reads the properties once more.
+void set_class_path(const launch_options& options, bool is_guarded, launch_settings& settings) {
   std::vector<std::filesystem::path> files = jars_at(options.place, options.kcl);
-  std::erase_if(files, [](const auto& file) { return is_own_jar(file); });
-  std::string path = class_path(files);
-  refuse_what_java_cannot_read(path.substr(0, path.find(':')));
-  return path;
+  if (const auto own = own_jar_among(files)) {
+    if (is_guarded) {
+      settings.main_class = "software.amazon.kinesis.multilang.config.OneStreamDaemon";
+    } else {
+      std::erase(files, *own);
+    }
+  }
+  settings.class_path = class_path(files);
+  refuse_what_java_cannot_read(settings.class_path.substr(0, settings.class_path.find(':')));
 }
 
 std::string absolute_file(const std::string& name) {
@@ -84,11 +90,11 @@ std::vector<std::string> options_in_variables() {
   return all;
 }
 
-launch_settings settings_for(const launch_options& options) {
+launch_settings settings_for(const launch_options& options, bool is_guarded) {
   launch_settings settings;
   settings.which = options.which();
   settings.java = find_java();
-  settings.class_path = class_path_of(options);
+  set_class_path(options, is_guarded, settings);
   settings.java_options = options.java_options;
   if (!options.heap.empty()) {
     settings.java_options.insert(settings.java_options.begin(), "-Xmx" + options.heap);
@@ -247,8 +253,8 @@ launch compose(const launch_settings& settings, const properties& all) {
   command.insert(command.end(), chosen.begin(), chosen.end());
   command.insert(command.end(), {"-cp", settings.class_path});
   command.insert(command.end(), settings.java_options.begin(), settings.java_options.end());
-  command.insert(command.end(), {"software.amazon.kinesis.multilang.MultiLangDaemon", "-p",
-                                 settings.properties_file, "-l", settings.logging_file});
+  command.insert(command.end(), {settings.main_class, "-p", settings.properties_file, "-l",
+                                 settings.logging_file});
   const auto show = [&](const char* name, const std::string& value) {
     if (!value.empty()) made.environment.emplace_back(name, value);
   };
@@ -301,8 +307,7 @@ std::vector<reading> ask_reader(const launch_options& options, const properties&
                                 std::string& why_not) {
   try {
     std::vector<std::filesystem::path> files = jars_at(options.place, options.kcl);
-    const auto reader = reader_among(files);
-    std::erase_if(files, [&](const auto& file) { return is_own_jar(file) && file != reader; });
+    const auto reader = own_jar_among(files);
     if (!reader) {
       why_not =
           "kclxx daemon fetch found no JDK to compile the daemon's reader with; on Debian: "
@@ -336,7 +341,7 @@ std::vector<reading> ask_reader(const launch_options& options, const properties&
 
 void run_daemon(const launch_options& options) {
   properties all = effective_properties(options);
-  launch_settings settings = settings_for(options);
+  launch_settings settings = settings_for(options, true);
   mention_diagnostics(options, all);
   settle_worker_id(all, options.which(), new_worker_id());
   settings.properties_file = file_in_memory("properties", write_properties(all));
@@ -353,7 +358,7 @@ void run_daemon(const launch_options& options) {
 
 void print_daemon_command(const launch_options& options) {
   properties all = effective_properties(options);
-  launch_settings settings = settings_for(options);
+  launch_settings settings = settings_for(options, false);
   settle_worker_id(all, options.which(), new_worker_id());
   std::vector<inline_file> files{{3, write_properties(all)}};
   settings.properties_file = "/dev/fd/3";

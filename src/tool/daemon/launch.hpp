@@ -16,6 +16,7 @@ struct launch_settings {
   kcl_version which = kcl_version::kcl3;  ///< for the keys of the properties
   std::string java = "java";              ///< the program
   std::string class_path;
+  std::string main_class = "software.amazon.kinesis.multilang.MultiLangDaemon";
   /// For shards that deliver what they can, all the time: Java may use memory and compile more.
   bool is_busy = false;
   std::string properties_file;
