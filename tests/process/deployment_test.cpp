@@ -121,7 +121,7 @@ TEST_CASE("the properties that Kubernetes sets are the daemon's", "[deployment]"
     const std::string value = (*at)[3].matched ? (*at)[3].str() : "a-pod-s-name";
     environment.push_back((*at)[1].str() + "=" + value);
   }
-  CHECK(environment.size() == 2);
+  CHECK(environment.size() == 3);
   const sandbox box;
   furnish(box);
   const auto check = box.kclxx({"daemon", "check", (box / "my.properties").string()}, environment);

@@ -3,16 +3,41 @@
 'use strict';
 const { spawn } = require('node:child_process');
 const fs = require('node:fs');
+const net = require('node:net');
 const path = require('node:path');
 const { setTimeout: sleep } = require('node:timers/promises');
 const { addressOf, exportLines, region } = require('./exports.js');
 const { Failure } = require('./failure.js');
-const { choosePorts } = require('./ports.js');
 const { isAlive, isOfThisMachine, kill, listenersOf, startOf, waitUntil } = require('./processes.js');
 const { titles, hasState, readState, writeState, namesAlive, runningState } = require('./state.js');
 
 const most = 60; // seconds, of which they need one or two
 const logOf = (directory, name) => path.join(directory, `${name}.log`);
+
+function hold(port) {
+  return new Promise((resolve, reject) => {
+    const server = net.createServer();
+    server.once('error', (error) => {
+      reject(error.code === 'EADDRINUSE' ? new Failure(`port ${port} is taken`)
+        : error.code === 'EACCES' ? new Failure(`port ${port} is only for root`) : error);
+    });
+    server.listen(port, '127.0.0.1', () => resolve(server));
+  });
+}
+
+// Free ports in place of those that are undefined; the others are looked at. All are held until the last one is
+// known, so that no two are the same.
+async function choosePorts(wanted) {
+  const held = [];
+  try {
+    // Wanted ones first: none of them may be given away as a free one.
+    const order = [...wanted.keys()].sort((a, b) => (wanted[a] === undefined) - (wanted[b] === undefined));
+    for (const i of order) held.push([i, await hold(wanted[i] ?? 0)]);
+    return held.sort((a, b) => a[0] - b[0]).map(([, server]) => server.address().port);
+  } finally {
+    await Promise.all(held.map(([, server]) => new Promise((closed) => server.close(closed))));
+  }
+}
 
 // The caller's AWS account has no part in this.
 function cleanEnvironment() {

@@ -9,10 +9,10 @@ const commands = {
   status: ['./emulators.js', 'status'],
   'create-stream': ['./streams.js', 'createStream'],
   shards: ['./streams.js', 'printShards'],
-  split: ['./resharding.js', 'split'],
-  merge: ['./resharding.js', 'merge'],
+  split: ['./streams.js', 'split'],
+  merge: ['./streams.js', 'merge'],
   put: ['./put.js', 'put'],
-  'create-lease-table': ['./lease_table.js', 'create'],
+  'create-lease-table': ['./leases.js', 'create'],
   leases: ['./leases.js', 'printLeases'],
 };
 
