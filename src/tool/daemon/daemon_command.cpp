@@ -96,8 +96,8 @@ int list_diagnostics(const launch_options& options, bool is_strict) {
   std::cout << count_of(errors, "error") << ", " << count_of(found.size() - errors, "warning")
             << std::endl;
   if (!why_not.empty()) {
-    std::cerr << "kclxx daemon check: only the keys were judged, not their values: " << why_not
-              << std::endl;
+    std::cerr << "kclxx daemon check: only the keys were judged, not their values: "
+              << printable(why_not) << std::endl;
   }
   const bool has_failed = errors > 0 || (is_strict && !found.empty());
   return static_cast<int>(has_failed ? exit_status::finding : exit_status::ok);
