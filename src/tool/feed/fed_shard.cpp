@@ -13,6 +13,7 @@
 #include "daemon_model/lines.hpp"
 #include "io/line_writer.hpp"
 #include "tool/atomic_file.hpp"
+#include "tool/command_error.hpp"
 #include "tool/lockstep/checked_process.hpp"
 #include "tool/process/cancellation.hpp"
 #include "tool/text.hpp"
