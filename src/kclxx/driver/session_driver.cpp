@@ -144,39 +144,48 @@ void session_driver::notify(session::waiter_id waiter, std::error_code result) {
   run_handler(std::move(found.mapped()), result);
 }
 
-void session_driver::on_line(line_decoder::outcome line) {
-  std::visit(overloaded{
-                 [&](line_decoder::decoded& decoded) {
-                   warn_of_oddities(decoded);
-                   early_ = std::move(decoded);
-                   take_early_line();
-                   is_played_ = is_played_ || early_;
-                 },
-                 [&](line_decoder::bad_line& bad_line) { on_bad_line(bad_line.text); },
-                 [&](line_decoder::blank&) {
-                   warn_once(oddity::blank_line,
-                             "the daemon sent a line without a message; such "
-                             "lines are skipped. Logged once.");
-                 },
-                 [&](line_decoder::end& end) {
-                   const bool may_wait = is_played_ && !end.is_in_line && end.error == 0;
-                   if (!may_wait) return on_end_of_input(end.is_in_line, end.error);
-                   early_ = end;
-                   take_early_line();
-                 },
-             },
-             line);
+namespace {
+
+bool is_answer(const line_decoder::decoded& line) {
+  return std::holds_alternative<protocol::checkpoint_answer>(line.message.body);
+}
+
+}  // namespace
+
+void session_driver::on_line(line_decoder::outcome&& line) {
+  if (auto* const decoded = std::get_if<line_decoder::decoded>(&line)) {
+    warn_of_oddities(*decoded);
+    const bool is_in_time = is_answer(*decoded) ? unanswered().has_value() : !is_open();
+    if (is_in_time) return hand_over(std::move(*decoded));
+    early_ = std::move(*decoded);
+    take_early_line();
+    is_played_ = is_played_ || early_;
+  } else if (auto* const bad_line = std::get_if<line_decoder::bad_line>(&line)) {
+    on_bad_line(bad_line->text);
+  } else if (auto* const end = std::get_if<line_decoder::end>(&line)) {
+    const bool may_wait = is_played_ && !end->is_in_line && end->error == 0;
+    if (!may_wait) return on_end_of_input(end->is_in_line, end->error);
+    early_ = *end;
+    take_early_line();
+  } else {
+    warn_once(oddity::blank_line,
+              "the daemon sent a line without a message; such lines are skipped. Logged once.");
+  }
+}
+
+void session_driver::hand_over(line_decoder::decoded&& line) {
+  process([&](auto& out) {
+    session_.on_message(std::move(line.message), std::move(line.batch), host_.now(), out);
+  });
 }
 
 /// Hands over the line that waits, if its turn has come.
 void session_driver::take_early_line() {
   while (early_ && !status_) {
     auto* const line = std::get_if<line_decoder::decoded>(&*early_);
-    const bool is_answer =
-        line != nullptr && std::holds_alternative<protocol::checkpoint_answer>(line->message.body);
-    if (is_answer) {
-      if (!unanswered() && is_open()) return;
-    } else if (is_open()) {
+    const bool answers = line != nullptr && is_answer(*line);
+    if (answers && !unanswered() && is_open()) return;
+    if (!answers && is_open()) {
       // What is missing to the end of a shard does not come any more.
       const bool is_last = line == nullptr && awaits_completion();
       if (!unanswered() && !is_last) return;
@@ -186,18 +195,16 @@ void session_driver::take_early_line() {
       }
     }
     line_decoder::outcome its_turn = *std::exchange(early_, std::nullopt);
-    if (is_answer && !unanswered()) {
+    if (answers && !unanswered()) {
       warn_once(
           oddity::unasked_answer,
           "the daemon answered a checkpoint that was not asked for; such answers are skipped. "
           "Logged once.");
-      continue;
+    } else if (auto* const decoded = std::get_if<line_decoder::decoded>(&its_turn)) {
+      hand_over(std::move(*decoded));
+    } else {
+      process([&](auto& out) { session_.on_end_of_input(false, out); });
     }
-    process([&](auto& out) {
-      if (line == nullptr) return session_.on_end_of_input(false, out);
-      auto& decoded = std::get<line_decoder::decoded>(its_turn);
-      session_.on_message(std::move(decoded.message), std::move(decoded.batch), host_.now(), out);
-    });
   }
 }
 

@@ -155,7 +155,7 @@ class session_driver {
   /// of the input, too. So a dialogue can be played from a file, or through a pipe. The daemon
   /// is in lockstep, and sends none.
   /// Precondition: no line waits.
-  void on_line(line_decoder::outcome line);
+  void on_line(line_decoder::outcome&& line);
   [[nodiscard]] bool has_early_line() const noexcept { return early_.has_value(); }
   void on_bad_line(const std::string& text);
   /// `unfinished_line`: it broke off in the middle of a line. `error` is errno's, or 0.
@@ -220,6 +220,7 @@ class session_driver {
   template <class Event>
   void process(Event event);
   void carry_out();
+  void hand_over(line_decoder::decoded&& line);
   void take_early_line();
   void carry_out(session::output& output);
   void write();

@@ -20,6 +20,7 @@ line_input::line_input(int fd, std::size_t max_line_length)
 void line_input::read() {
   if (reader_.could_use_memory()) pool_.lend_line(reader_);
   is_at_end_ = reader_.read_from(fd_, error_) == io::read_result::end;
+  may_have_line_ = true;
 }
 
 std::optional<line_decoder::outcome> line_input::next() {
@@ -30,6 +31,7 @@ std::optional<line_decoder::outcome> line_input::next() {
     std::size_t length = 0;
     if (reader_.next_line(memory->line, length)) {
       note_size(length);
+      may_have_line_ = reader_.has_unread() || is_at_end_;
       return decoder_.decode(std::move(memory), length);
     }
     if (decoder_.read_ahead(reader_.arriving(), *memory)) arriving_ = std::move(memory);
@@ -41,7 +43,9 @@ std::optional<line_decoder::outcome> line_input::next() {
     reader_.unfinished(line, length);
     return decoder_.too_long(line.data(), length, limit_);
   }
-  return is_at_end_ ? std::optional(last()) : std::nullopt;
+  if (is_at_end_) return last();
+  may_have_line_ = false;
+  return std::nullopt;
 }
 
 /// A last line without its newline still counts if it is a message: a file written by hand may end

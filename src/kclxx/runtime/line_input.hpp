@@ -26,6 +26,8 @@ class line_input {
   void read();
   /// The next line of what was read, or the end after the last one.
   std::optional<driver::line_decoder::outcome> next();
+  /// Whether next() has to be asked.
+  [[nodiscard]] bool may_have_line() const noexcept { return may_have_line_; }
   /// Nothing follows: next() has given the end, or a line that is too long.
   [[nodiscard]] bool has_ended() const noexcept { return has_ended_; }
 
@@ -50,6 +52,7 @@ class line_input {
   int small_lines_ = 0;
   int error_ = 0;  // errno's, of the last read
   bool holds_large_ = false;
+  bool may_have_line_ = false;
   bool is_at_end_ = false;
   bool is_in_line_ = false;  // the end is
   bool has_ended_ = false;

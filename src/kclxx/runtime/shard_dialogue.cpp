@@ -193,7 +193,7 @@ bool shard_dialogue::may_read() const {
 /// False when there was none.
 bool shard_dialogue::hand_over_lines(session_lock& lock) {
   for (bool has_any = false;; has_any = true) {
-    if (!may_read()) return has_any;
+    if (!input_.may_have_line() || !may_read()) return has_any;
     auto line = [&] {
       const detail::unlocked meanwhile(lock);
       return input_.next();
