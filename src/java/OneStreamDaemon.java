@@ -10,6 +10,7 @@ import java.util.Collections;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.concurrent.TimeUnit;
 import org.slf4j.LoggerFactory;
 import software.amazon.awssdk.services.dynamodb.DynamoDbAsyncClient;
 import software.amazon.awssdk.services.dynamodb.model.AttributeValue;
@@ -47,7 +48,7 @@ public final class OneStreamDaemon implements Runnable {
       guard = new OneStreamDaemon(leases.dynamoDBClient(), leases.tableName(), read.getStreamName());
       guard.expectOwn(guard.mark());
     } catch (Exception unknown) {
-      // The daemon says what is wrong, and tries again what may be.
+      // The daemon says what is wrong, and tries again what may be; the start waits 10 s for the table at most.
     }
     if (guard != null) {
       Thread thread = new Thread(guard, "one-stream");
@@ -93,7 +94,7 @@ public final class OneStreamDaemon implements Runnable {
       ScanRequest.Builder scan = ScanRequest.builder().tableName(table)
           .filterExpression("attribute_exists(checkpoint)").projectionExpression("leaseKey, " + ATTRIBUTE);
       if (!from.isEmpty()) scan.exclusiveStartKey(from);
-      software.amazon.awssdk.services.dynamodb.model.ScanResponse page = client.scan(scan.build()).get();
+      software.amazon.awssdk.services.dynamodb.model.ScanResponse page = client.scan(scan.build()).get(10, TimeUnit.SECONDS);
       for (Map<String, AttributeValue> row : page.items()) {
         if (row.containsKey(ATTRIBUTE)) streams.add(row.get(ATTRIBUTE).s());
         else unnamed.add(row.get("leaseKey").s());
@@ -107,7 +108,7 @@ public final class OneStreamDaemon implements Runnable {
           .updateExpression("SET " + ATTRIBUTE + " = :stream")
           .conditionExpression("attribute_exists(leaseKey) AND attribute_not_exists(" + ATTRIBUTE + ")")
           .expressionAttributeValues(
-              Collections.singletonMap(":stream", AttributeValue.builder().s(stream).build()))).get();
+              Collections.singletonMap(":stream", AttributeValue.builder().s(stream).build()))).get(10, TimeUnit.SECONDS);
       streams.add(stream);
     }
     return streams;
