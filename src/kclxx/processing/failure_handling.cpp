@@ -125,15 +125,16 @@ void failure_handling::judge(std::span<failure> failures, bool has_completed) {
   const bool is_success =
       has_completed && std::none_of(failures.begin(), failures.end(),
                                     [this](const failure& one) { return is_outage(one.thrown); });
+  auto of_call = circuit::state::closed;
   if (is_success) {
     for (failure& one : failures) circuit_.on_own_failure(one.attempts->at_circuit);
-    on_success();
+    if (on_success()) of_call = circuit::state::open;  // as long as the call lasted
   }
   for (failure& one : failures) {
     failed_attempts& attempts = *one.attempts;
     if (attempts.count++ == 0) attempts.first_error = message_of(one.thrown);
     const error_kind kind = kind_of(one.thrown);
-    const auto state = is_success ? circuit::state::closed : notice(one, kind);
+    const auto state = is_success ? of_call : notice(one, kind);
     if (kind == error_kind::temporary && state == circuit::state::closed) ++attempts.counted;
     const std::string reason = why_bad(one, kind);
     if (reason.empty()) {

@@ -17,10 +17,10 @@ std::size_t record_queue::admit(const record_batch& batch, std::size_t offset, t
   const ordinal first = window_.end();
   window_.admit(batch.slice(offset, count), now);
   const auto make_link = [&](std::size_t place) {
-    if (keys.empty()) return link{batch[place].partition_key()};
-    link made{{}, std::make_unique<const std::string>(std::move(keys[place]))};
-    made.key = *made.own;
-    return made;
+    if (keys.empty()) return link{{batch[place].partition_key()}};
+    auto own = std::make_unique<const std::string>(std::move(keys[place]));
+    const std::string_view text = *own;
+    return link{{text}, std::move(own)};
   };
   for (std::size_t i = 0; i < count; ++i) {
     if (order_ == order::none || push(first + i, make_link(offset + i))) new_.push(first + i);
@@ -49,9 +49,7 @@ std::optional<ordinal> record_queue::pop(ordinal number) {
     keys_.erase(completed.key);
   } else {
     next = completed.next_of_key;
-    auto of_key = keys_.extract(completed.key);
-    of_key.key() = link_of(*next).key;
-    keys_.insert(std::move(of_key));
+    keys_.find(completed.key)->first.text = link_of(*next).key.text;
   }
   for (; first_link_ != window_.begin(); ++first_link_) links_.pop_front();
   return next;

@@ -77,8 +77,18 @@ class record_queue {
   template <class Value>
   using smallest_first = std::priority_queue<Value, std::vector<Value>, std::greater<>>;
   using key_type = std::optional<std::string_view>;
+  struct hashed_key {
+    mutable key_type text;  // the same text elsewhere is the same key
+    std::size_t hash = std::hash<key_type>()(text);
+    bool operator==(const hashed_key& other) const noexcept {
+      return hash == other.hash && text == other.text;
+    }
+  };
+  struct hash_of {
+    std::size_t operator()(const hashed_key& key) const noexcept { return key.hash; }
+  };
   struct link {
-    key_type key;                              // in the record's memory, or:
+    hashed_key key;                            // in the record's memory, or:
     std::unique_ptr<const std::string> own{};  // a key that is no partition key
     ordinal next_of_key = 0;                   // 0 for none
   };
@@ -98,7 +108,7 @@ class record_queue {
   smallest_first<retry> retries_;
   // Of order::key: the newest of each key's incomplete records, and the records in the order of
   // delivery. A key's text belongs to the oldest of these records.
-  std::unordered_map<key_type, ordinal> keys_;
+  std::unordered_map<hashed_key, ordinal, hash_of> keys_;
   std::deque<link> links_;
   ordinal first_link_ = 0;
 };
