@@ -2,7 +2,9 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <kclxx/log.hpp>
@@ -10,6 +12,18 @@
 #include "base/environment.hpp"
 
 namespace kclxx::observability {
+
+using date = std::chrono::system_clock::time_point;
+
+/// "2026-11-22T05:43:21.123Z".
+std::string to_iso_8601(date time);
+
+/// A whole line, with its newline: "kclxx shardId-000000000003 warning: ...".
+std::string text_line(const log_entry& entry);
+std::string json_line(const log_entry& entry, date time);
+
+/// Reads KCLXX_LOG into the options. Returns what is wrong with it, or nothing.
+std::string read_log_variable(std::string_view value, log_options& options);
 
 /// The options with the values of the environment. A bad value changes nothing, and is described in
 /// `problems`.

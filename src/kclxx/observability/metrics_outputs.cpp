@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/duration.hpp"
-#include "observability/summary.hpp"
 #include "observability/text_format.hpp"
 
 namespace kclxx::observability {

@@ -3,12 +3,14 @@
 
 #include <chrono>
 #include <cstddef>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 
 #include <kclxx/log.hpp>
+#include <kclxx/run_options.hpp>
 
 #include "io/task_thread.hpp"
 
@@ -67,5 +69,10 @@ class log_thread {
   std::shared_ptr<state> state_;  // null once it is abandoned
   io::task_thread thread_;
 };
+
+/// Before there is a session: to options.log, or to stderr.
+void log(const run_options& options, log_level level, const std::string& text);
+/// About what prevents a session.
+void log_failure(const run_options& options, const std::exception& error);
 
 }  // namespace kclxx::runtime

@@ -5,12 +5,11 @@
 #include <random>
 #include <utility>
 
-#include "base/real_thread_pool.hpp"
-#include "base/stoppable_sleep.hpp"
+#include "runtime/threads.hpp"
 #include "base/unlocked.hpp"
 #include "io/daemon_process.hpp"
 #include "io/stdio_guard.hpp"
-#include "runtime/logger.hpp"
+#include "runtime/log_thread.hpp"
 
 namespace kclxx::runtime {
 
@@ -486,7 +485,7 @@ void shard_dialogue::await_answer(session_lock& lock, const std::optional<time_p
 }
 
 bool shard_dialogue::sleep_until(time_point deadline) {
-  return detail::sleep_until(deadline, tasks_.stop_token());
+  return runtime::sleep_until(deadline, tasks_.stop_token());
 }
 
 shard_dialogue::timer_id shard_dialogue::start_timer(milliseconds delay, milliseconds period,
@@ -505,7 +504,7 @@ void shard_dialogue::cancel_timer(timer_id timer) {
 
 std::unique_ptr<detail::thread_pool> shard_dialogue::make_thread_pool(std::size_t threads) {
   // With the caller's signals: they are also those of the programs that user code starts.
-  return std::make_unique<detail::real_thread_pool>(threads);
+  return std::make_unique<real_thread_pool>(threads);
 }
 
 void shard_dialogue::user_code_threw(const std::string& source,

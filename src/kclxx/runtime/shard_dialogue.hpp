@@ -20,7 +20,7 @@
 #include <kclxx/run_options.hpp>
 #include <kclxx/shard_context.hpp>
 
-#include "base/notification.hpp"
+#include "runtime/threads.hpp"
 #include "driver/session_driver.hpp"
 #include "driver/shard_timers.hpp"
 #include "io/input_poll.hpp"
@@ -205,7 +205,7 @@ class shard_dialogue final : public detail::shard_service,
   configuration settings_;
   const stuck_function on_stuck_;
   user_tasks tasks_;
-  detail::notification notification_;
+  notification notification_;
   /// Set before the threads start, and never changed; null without observers.
   std::unique_ptr<observability::observation> observation_;
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include <kclxx/exit_status.hpp>
@@ -12,6 +13,8 @@
 #include <kclxx/run_options.hpp>
 #include <kclxx/shard_context.hpp>
 
+#include "base/environment.hpp"
+#include "io/process_identity.hpp"
 #include "runtime/shard_dialogue.hpp"
 
 namespace kclxx::runtime {
@@ -60,5 +63,21 @@ class shard_runtime final : public std::enable_shared_from_this<shard_runtime> {
   const std::function<void()> on_stuck_;
   std::shared_ptr<shard_dialogue> dialogue_;
 };
+
+// What environment variables say of a session: those of this process, or of the one that has handed
+// a shard over.
+
+/// The names of the stream, the application and the worker.
+shard_context::fields names_in(const detail::environment& variables);
+
+std::optional<io::process_identity> daemon_in(const detail::environment& variables,
+                                              const io::process_identity& parent);
+
+/// With the variables' settings of log and metrics. Errors: std::exception.
+std::shared_ptr<shard_runtime> make_runtime(const shard_runtime::configuration& configuration,
+                                            const processor_factory& make_processor,
+                                            run_options options,
+                                            const detail::environment& variables,
+                                            std::function<void()> on_stuck = {});
 
 }  // namespace kclxx::runtime

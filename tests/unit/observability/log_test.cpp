@@ -9,7 +9,7 @@
 
 #include <kclxx/log.hpp>
 
-#include "observability/log_format.hpp"
+#include "observability/log_writer.hpp"
 #include "support/catch.hpp"
 #include "support/descriptors.hpp"
 #include "support/obeyed.hpp"

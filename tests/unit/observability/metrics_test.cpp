@@ -15,7 +15,6 @@
 #include <kclxx/metrics_recorder.hpp>
 
 #include "observability/figures.hpp"
-#include "observability/summary.hpp"
 #include "observability/text_format.hpp"
 #include "support/catch.hpp"
 

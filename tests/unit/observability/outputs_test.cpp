@@ -431,7 +431,7 @@ TEST_CASE("the environment switches the outputs on, and bad values are described
     return found == variables.end() ? std::nullopt : std::optional(found->second);
   };
   std::vector<std::string> problems;
-  const metrics_options options = with_environment({}, look_up, problems);
+  const metrics_options options = with_environment(metrics_options{}, look_up, problems);
   CHECK(options.directory == "/var/lib/metrics");
   CHECK(options.summary_interval == 60s);
   CHECK(options.cloudwatch_interval == 0s);
@@ -439,7 +439,7 @@ TEST_CASE("the environment switches the outputs on, and bad values are described
                         "KCLXX_CLOUDWATCH_SECONDS=a minute is not a number of seconds from 0 to "
                         "86400: it is ignored"});
   const auto nothing = [](const char*) { return std::nullopt; };
-  CHECK(with_environment({}, nothing, problems).directory.empty());
+  CHECK(with_environment(metrics_options{}, nothing, problems).directory.empty());
 }
 
 TEST_CASE("an observer that does not return does not keep the outputs from their last figures",

@@ -1,9 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/real_thread_pool.hpp"
+#include "runtime/threads.hpp"
 
+#include <condition_variable>
+#include <mutex>
 #include <utility>
 
-namespace kclxx::detail {
+namespace kclxx::runtime {
+
+bool sleep_until(std::chrono::steady_clock::time_point deadline, const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable_any never;
+  std::unique_lock lock(mutex);
+  never.wait_until(lock, stop, deadline, [] { return false; });
+  return !stop.stop_requested();
+}
 
 real_thread_pool::real_thread_pool(std::size_t threads) {
   try {
@@ -49,4 +59,4 @@ void real_thread_pool::run() {
   }
 }
 
-}  // namespace kclxx::detail
+}  // namespace kclxx::runtime
