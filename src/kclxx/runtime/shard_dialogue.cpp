@@ -5,11 +5,11 @@
 #include <random>
 #include <utility>
 
-#include "runtime/threads.hpp"
 #include "base/unlocked.hpp"
 #include "io/daemon_process.hpp"
 #include "io/stdio_guard.hpp"
 #include "runtime/log_thread.hpp"
+#include "runtime/threads.hpp"
 
 namespace kclxx::runtime {
 

@@ -20,7 +20,6 @@
 #include <kclxx/run_options.hpp>
 #include <kclxx/shard_context.hpp>
 
-#include "runtime/threads.hpp"
 #include "driver/session_driver.hpp"
 #include "driver/shard_timers.hpp"
 #include "io/input_poll.hpp"
@@ -29,6 +28,7 @@
 #include "io/reactor.hpp"
 #include "observability/observation.hpp"
 #include "runtime/line_input.hpp"
+#include "runtime/threads.hpp"
 #include "runtime/user_tasks.hpp"
 
 namespace kclxx::runtime {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "protocol/base64.hpp"
-#include "protocol/base64_encoder.hpp"
 
 #include <random>
 #include <string>
 #include <string_view>
 
+#include "protocol/base64_encoder.hpp"
 #include "support/catch.hpp"
 #include "support/scripted_daemon.hpp"
 
