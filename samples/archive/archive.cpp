@@ -156,6 +156,10 @@ kclxx::processor_factory archive(std::shared_ptr<store> store, archive_limits li
                kclxx::json_batch<event> events) mutable { of_shard.add(events); };
   };
   kclxx::failure_policy policy{.bad_record = kclxx::bad_record::park, .lot = std::move(lot)};
+  // A full disk is no event's fault.
+  policy.is_outage = [](const std::exception& error) {
+    return dynamic_cast<const std::system_error*>(&error) != nullptr;
+  };
   return kclxx::batches(
       kclxx::json<event>(archiver_of), std::move(policy),
       {.max_records = limits.records, .max_bytes = limits.bytes, .linger = limits.time});

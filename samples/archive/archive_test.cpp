@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -87,8 +88,8 @@ class watched_store final : public store {
 
 /// Parked records, in memory.
 struct parked final : kclxx::parking_lot {
-  void park(const kclxx::shard_context&, const kclxx::failed_record& failed) override {
-    errors.push_back(failed.last_error);
+  void park(const kclxx::shard_context&, std::span<const kclxx::failed_record> failed) override {
+    for (const kclxx::failed_record& one : failed) errors.push_back(one.last_error);
   }
   lines errors;
 };
