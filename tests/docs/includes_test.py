@@ -17,7 +17,7 @@ LIBRARIES = {"Boost": "boost/", "simdjson": "simdjson.h", "nlohmann_json": "nloh
 EFFECTS = re.compile("thread|mutex|shared_mutex|condition_variable|future|semaphore|latch|barrier|iostream|fstream|csignal|"
                      r"cstdio|filesystem|[a-z/]*\.h")
 VECTORS = ("immintrin.h", "arm_neon.h")  # computing, not reaching out
-SHARED_BY_COMMANDS = ("lease_table", "process", "transcript")
+SHARED_BY_COMMANDS = ("lease_table", "lockstep", "process", "transcript")
 INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*(.*)", re.MULTILINE)
 
 
