@@ -557,7 +557,9 @@ void program::begin_outage(milliseconds time) {
 /// for that open the circuit.
 void program::expect_outage() {
   if (!policy_.max_attempts || declares_ || daemon_->now() >= outage_end_) return;
-  stream_.allow_given_up(1 + policy_.breaker->failures / *policy_.max_attempts);
+  // A call that names what failed, and completes others, is a success to the circuit.
+  const int of_call = form_ == form::gathering ? static_cast<int>(stream_.size()) : 0;
+  stream_.allow_given_up(1 + of_call + policy_.breaker->failures / *policy_.max_attempts);
 }
 
 /// On one thread a callback that waits for a completion would wait indefinitely.
