@@ -91,7 +91,7 @@ class Worker:
     def children(self):
         """What the daemon has started; with --share these are launchers."""
         return [pid for pid, name in self.process.group().items()
-                if name in ("recorded_child", "accounted_child", "kclxx-share")]
+                if name in ("recorded_child", "accounted_child", "archive", "kclxx-share")]
 
     def residents(self):
         """The processes that serve the shards of all launchers; one, unless a launcher was killed
