@@ -173,7 +173,7 @@ case $mode in
       cmake -S "$work/made-$form" -B "$work/made-$form/build" -G Ninja >>"$work/log" 2>&1
       cmake --build "$work/made-$form/build" >>"$work/log" 2>&1
       ctest --test-dir "$work/made-$form/build" --output-on-failure --no-tests=error >>"$work/log" 2>&1
-      must_answer "$work/made-$form/build/made-$form" 'got hello'
+      must_answer "$work/made-$form/build/made-$form" 'got 5 bytes'
       (cd "$work/made-$form/build" && AWS_REGION=eu-central-1 kclxx daemon check --strict "../made-$form.properties") \
         >>"$work/log" 2>&1
     done

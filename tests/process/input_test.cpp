@@ -10,7 +10,9 @@
 using namespace kclxx::test;
 using namespace std::chrono_literals;
 
-TEST_CASE("a dialogue is played from a plain file, and through a pipe", "[process][P58]") {
+// A launcher takes a pipe that has ended for a daemon that has gone, hence a process of its own.
+TEST_CASE("a dialogue is played from a plain file, and through a pipe",
+          "[process][P58][own-process]") {
   const std::string dialogue = R"({"action":"initialize","shardId":"s"})"
                                "\n" +
                                records_line({"checkpoint"}, 7) + "\n" +

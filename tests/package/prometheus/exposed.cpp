@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program of docs/metrics.md: one port for all shards.
+#include <chrono>
 #include <iostream>
 #include <memory>
 #include <prometheus/exposer.h>
 #include <prometheus/registry.h>
+#include <thread>
 
 #include <kclxx/kclxx.hpp>
 #include <kclxx/prometheus.hpp>
@@ -17,6 +19,9 @@ int main() {
   options.observers = {std::make_shared<kclxx::prometheus_observer>(registry)};
   return kclxx::run(
       [&](kclxx::record_batch batch) {
+        // Observers hear of the shard a moment later.
+        while (registry->Collect().empty())
+          std::this_thread::sleep_for(std::chrono::milliseconds(10));
         std::cerr << batch.size() << " records, " << registry->Collect().size() << " families\n";
       },
       options);
