@@ -529,7 +529,7 @@ void program::meddle(const shard_context& shard) {
 
 record_batch program::repeated(const record_batch& batch) {
   const bool is_over = daemon_->exit_status() || daemon_->stop_requested() || child_.is_fenced;
-  if (batch.empty() || child_.is_calm || is_over || !random_.chance(5)) return {};
+  if (batch.empty() || child_.is_calm || is_over || !random_.chance(20)) return {};
   note(fault::repeated);
   guarded([&] { absorb_log(); });
   const record_batch again = batch.slice(0, 1 + random_.below(batch.size()));
