@@ -138,6 +138,68 @@ bool gives_back(const nlohmann::json& made) {
   }
 }
 
+/// Whether to convert the number to some type of integers would be undefined.
+inline bool is_beyond_integers(const nlohmann::json& one) {
+  return one.is_number_float() && !(one.get<double>() > -1 && one.get<double>() < 128);
+}
+
+/// Makes integers of such numbers where they are some, since each conversion of an integer is
+/// defined. Returns whether others are left.
+inline bool make_integers(nlohmann::json& one) {
+  if (one.is_structured()) {
+    bool are_left = false;
+    for (nlohmann::json& each : one) are_left = make_integers(each) || are_left;
+    return are_left;
+  }
+  if (!is_beyond_integers(one)) return false;
+  const double number = one.get<double>();
+  if (number != std::trunc(number) || number <= -0x1p63 || number >= 0x1p64) return true;
+  if (number < 0x1p63) {
+    one = static_cast<std::int64_t>(number);
+  } else {
+    one = static_cast<std::uint64_t>(number);
+  }
+  return false;
+}
+
+inline void replace_beyond_integers(nlohmann::json& one) {
+  if (one.is_structured()) {
+    for (nlohmann::json& each : one) replace_beyond_integers(each);
+  } else if (is_beyond_integers(one)) {
+    one = 1;
+  }
+}
+
+/// Whether none of what was replaced is for an integer of the value that was made then.
+inline bool has_floats_for(const nlohmann::json& made, const nlohmann::json& parsed) {
+  if (is_beyond_integers(parsed)) return !made.is_number_integer();
+  if (made.is_array() && parsed.is_array()) {
+    return made.empty() ||
+           std::all_of(parsed.begin(), parsed.end(), [&, i = 0U](const auto& one) mutable {
+             return has_floats_for(made[std::min<std::size_t>(i++, made.size() - 1)], one);
+           });
+  }
+  if (!made.is_object() || !parsed.is_object()) return true;
+  for (const auto& [name, one] : made.items()) {
+    const auto other = parsed.find(name);
+    if (other != parsed.end() && !has_floats_for(one, *other)) return false;
+  }
+  return true;
+}
+
+/// Refuses a number for an integer before it is converted, where that would be undefined.
+/// Errors: permanent_error; those of from_json.
+template <class Value>
+void require_floats_for_floats(const nlohmann::json& parsed) {
+  if constexpr (std::is_constructible_v<nlohmann::json, const Value&>) {
+    nlohmann::json replaced = parsed;
+    replace_beyond_integers(replaced);
+    const nlohmann::json made(replaced.template get<Value>());
+    if (has_floats_for(made, parsed) || !gives_back<Value>(made)) return;
+    throw permanent_error("a number does not fit into its field, which is an integer");
+  }
+}
+
 /// nlohmann's from_json converts numbers as static_cast does. What it made is converted back, since
 /// nothing else tells the types of a user's fields.
 /// Errors: permanent_error.
@@ -156,10 +218,11 @@ template <class Value>
 Value parse_json(const record& source) {
   const bool has_number = look_at_json(source.data());
   try {
-    const auto parsed = nlohmann::json::parse(source.data());
+    auto parsed = nlohmann::json::parse(source.data());
     if constexpr (std::is_same_v<Value, nlohmann::json>) {
       return parsed;
     } else {
+      if (has_number && make_integers(parsed)) require_floats_for_floats<Value>(parsed);
       auto value = parsed.template get<Value>();
       if (has_number) require_numbers(value, parsed);
       return value;
