@@ -22,6 +22,7 @@ struct json_record {
 template <class Value>
 class json_batch : public std::span<const json_record<Value>> {
  public:
+  // NOLINTNEXTLINE(modernize-use-equals-default): the constructors of a span
   using std::span<const json_record<Value>>::span;
 
   /// As record_batch::after.

@@ -215,10 +215,9 @@ bool child::run_user_code() {
   is_timers_turn_ = !timer;
   if (timer) {
     run_timer(timer);
-  } else if (threads_->run(share::all)) {
-    return true;
-  } else if (timers_.next_due() && *timers_.next_due() <= clock_->now()) {
-    return true;  // its turn comes
+  } else if (threads_->run(share::all) ||
+             (timers_.next_due() && *timers_.next_due() <= clock_->now())) {
+    return true;  // if it is the timer, its turn comes
   } else if (call_) {
     run_callback();
   } else {

@@ -266,6 +266,7 @@ class batches_processor final : public record_processor {
     using outcome = processing::failure::outcome;
     const std::vector<std::size_t> incomplete = incomplete_in(part, named, last_tried);
     std::vector<processing::failure> failures;
+    failures.reserve(named.size());
     static_cast<void>(rest.attempts(named.back().place));  // none of the following moves them
     for (const named_record& one : named) {
       failures.push_back({&rest.at(one.place), &rest.attempts(one.place), one.cause});

@@ -13,7 +13,8 @@ kclxx::processor_factory make_processor() {
   // with batch.after(position), apply the rest, and store batch.back().position().
   return kclxx::batches(
       [](kclxx::record_batch batch) {
-        for (const kclxx::record& record : batch) std::cout << "got " << record.data().size() << " bytes\n";
+        for (const kclxx::record& record : batch)
+          std::cout << "got " << record.data().size() << " bytes\n";
       },
       {.bad_record = kclxx::bad_record::park});
 }

@@ -10,7 +10,8 @@ class processor : public kclxx::record_processor {
   // Once this returns, the batch is complete; kclxx checkpoints at most once every five seconds. An
   // exception stops the worker.
   void process_records(kclxx::record_batch batch, const kclxx::checkpointer&) override {
-    for (const kclxx::record& record : batch) std::cout << "got " << record.data().size() << " bytes\n";
+    for (const kclxx::record& record : batch)
+      std::cout << "got " << record.data().size() << " bytes\n";
   }
 };
 
