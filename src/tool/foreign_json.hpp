@@ -50,6 +50,8 @@ inline nlohmann::json parse_foreign(std::string_view text) {
     throw foreign_json_error("is no JSON: wrong or cut off at line " + std::to_string(line) +
                                  ", column " + std::to_string(column),
                              error.byte > text.size());
+  } catch (const json::out_of_range&) {
+    throw foreign_json_error("has a number that is too large");
   }
 }
 

@@ -232,6 +232,7 @@ TEST_CASE("what is no file of parked records is one line, and nothing is played"
        "\"approximateArrivalTimestamp\" is no whole number from "},
       {R"({"shard":)" + std::string(200'000, '[') + std::string(200'000, ']') + "}",
        "is nested deeper than 100 levels"},
+      {R"({"shard":"s","more":-1e900})", "has a number that is too large"},
       {R"({"sequenceNumber":"1","subSequenceNumber":0,"data":""})", "\"shard\" is missing"},
       {R"({"shard":"s","sequenceNumber":"1","subSequenceNumber":0})", "\"data\" is missing"},
   }));

@@ -220,14 +220,13 @@ std::size_t decode_blocks(char* text, std::size_t size) noexcept {
   std::size_t at = 0;
   for (; size - at >= 64; at += 64) {
     const uint8x16x4_t in = vld4q_u8(bytes + at);
-    const uint8x16_t first = value_of(in.val[0], low, high);
-    const uint8x16_t second = value_of(in.val[1], low, high);
-    const uint8x16_t third = value_of(in.val[2], low, high);
-    const uint8x16_t fourth = value_of(in.val[3], low, high);
-    if (vmaxvq_u8(vorrq_u8(vorrq_u8(first, second), vorrq_u8(third, fourth))) >= base64_bad) break;
-    vst3q_u8(out, {{vorrq_u8(vshlq_n_u8(first, 2), vshrq_n_u8(second, 4)),
-                    vorrq_u8(vshlq_n_u8(second, 4), vshrq_n_u8(third, 2)),
-                    vorrq_u8(vshlq_n_u8(third, 6), fourth)}});
+    const uint8x16_t a = value_of(in.val[0], low, high);
+    const uint8x16_t b = value_of(in.val[1], low, high);
+    const uint8x16_t c = value_of(in.val[2], low, high);
+    const uint8x16_t d = value_of(in.val[3], low, high);
+    if (vmaxvq_u8(vorrq_u8(vorrq_u8(a, b), vorrq_u8(c, d))) >= base64_bad) break;
+    vst3q_u8(out, {{vorrq_u8(vshlq_n_u8(a, 2), vshrq_n_u8(b, 4)),
+                    vorrq_u8(vshlq_n_u8(b, 4), vshrq_n_u8(c, 2)), vorrq_u8(vshlq_n_u8(c, 6), d)}});
     out += 48;
   }
   return at;

@@ -101,13 +101,16 @@ TEST_CASE("blanks around a line and empty lines are left out, as the child does"
   CHECK(read_all(" \r\n\n") == lines{"file:1: the file is empty"});
 }
 
-TEST_CASE("JSON that is nested too deep is refused by its place", "[transcript]") {
+TEST_CASE("JSON that is nested too deep, or has too large a number, is refused by its place",
+          "[transcript]") {
   for (const std::string field : {"kclxx_transcript", "shard", "command", "more"}) {
     CAPTURE(field);
     const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
     CHECK(read_all("{\"" + field + "\":" + deep + "}\n")
               .at(0)
               .ends_with("is nested deeper than 100 levels"));
+    CHECK(
+        read_all("{\"" + field + "\":1e900}\n").at(0).ends_with("has a number that is too large"));
   }
 }
 
