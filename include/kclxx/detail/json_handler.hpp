@@ -188,13 +188,20 @@ inline bool has_floats_for(const nlohmann::json& made, const nlohmann::json& par
 }
 
 /// Refuses a number for an integer before it is converted, where that would be undefined.
-/// Errors: permanent_error; those of from_json.
+/// Errors: permanent_error; std::bad_alloc.
 template <class Value>
 void require_floats_for_floats(const nlohmann::json& parsed) {
   if constexpr (std::is_constructible_v<nlohmann::json, const Value&>) {
     nlohmann::json replaced = parsed;
     replace_beyond_integers(replaced);
-    const nlohmann::json made(replaced.template get<Value>());
+    nlohmann::json made;
+    try {
+      made = replaced.template get<Value>();
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const std::exception&) {
+      return;  // from_json may refuse the replacement, and not what was parsed
+    }
     if (has_floats_for(made, parsed) || !gives_back<Value>(made)) return;
     throw permanent_error("a number does not fit into its field, which is an integer");
   }

@@ -239,6 +239,16 @@ void to_json(nlohmann::json& to, const seconds_as_milliseconds& from) {
   to = {{"time", from.time}};
 }
 
+/// Whose from_json refuses some numbers.
+struct dear {
+  double price = 0;
+};
+void from_json(const nlohmann::json& from, dear& to) {
+  from.at("price").get_to(to.price);
+  if (to.price < 100) throw std::invalid_argument("cheap");
+}
+void to_json(nlohmann::json& to, const dear& from) { to = {{"price", from.price}}; }
+
 /// The value's text in JSON, or "refused".
 template <class Value>
 std::string read(const std::string& text) {
@@ -290,6 +300,8 @@ TEST_CASE("a number that its type cannot hold is refused", "[processing][json]")
   check_integer<unsigned long>();
   check_integer<long long>();
   check_integer<unsigned long long>();
+  CHECK(read<dear>(R"({"price":150.5})") == R"({"price":150.5})");
+  CHECK(read<dear>(R"({"price":1.5})") == "refused");
   CHECK(read<float>("3.4e38") != "refused");
   CHECK(read<float>("-3.4e38") != "refused");
   CHECK(read<float>("0.1") != "refused");
