@@ -16,7 +16,6 @@ namespace kclxx {
 ///     });
 ///
 /// Empty by default: nothing is called. async_checkpoint documents on which thread it is called.
-/// kclxx/asio.hpp has async_checkpoint with Asio's completion tokens.
 ///
 /// Errors: an exception of the function is treated like one from a callback.
 /// Thread safety: none.
