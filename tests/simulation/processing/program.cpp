@@ -304,7 +304,8 @@ void program::begin(const record& one, const shard_context& shard, bool is_first
     absorb_log();
     stream_.begin(one, is_first);
     // While a circuit is open the newest record and a failed one are tried in turn.
-    if (form_ >= form::parallel && !policy_.breaker && options_.window_records >= stream_.size() &&
+    const bool can_open = policy_.breaker || declares_;
+    if (form_ >= form::parallel && !can_open && options_.window_records >= stream_.size() &&
         options_.window_bytes > 1000) {
       stream_.require_new_work(one, options_.lanes);
     }
