@@ -33,7 +33,7 @@ class local_box : public sandbox {
   [[nodiscard]] forked_result kclxx_without(const std::string& missing,
                                             const std::vector<std::string>& arguments) const {
     std::filesystem::remove(*this / ("bin/" + missing));
-    for (const char* program : {"mkdir", "cp", "cat", "cmp", "awk"}) {
+    for (const char* program : {"mkdir", "cp", "cat", "cmp", "awk", "env"}) {
       std::filesystem::create_symlink(std::string("/usr/bin/") + program,
                                       *this / (std::string("bin/") + program));
     }
@@ -79,7 +79,7 @@ TEST_CASE("the program in the cache is the one in the source", "[local][fetch]")
     CAPTURE(entry.path().string());
     CHECK(read_file(program / entry.path().filename()) == read_file(entry.path()));
   }
-  CHECK(files > 10);
+  CHECK(files > 3);
 }
 
 TEST_CASE("offline, both take only what they have", "[local][fetch]") {

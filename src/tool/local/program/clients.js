@@ -4,7 +4,70 @@
 'use strict';
 const http = require('node:http');
 const { setTimeout: sleep } = require('node:timers/promises');
-const { credentials, region } = require('./exports.js');
+
+// What is wrong, in words for the user; local.js prints it as one line. `status` is the process's.
+class Failure extends Error {
+  constructor(message, status) {
+    super(message);
+    this.isPlain = true;
+    this.status = status;
+  }
+}
+
+// Runs a call to Kinesis or DynamoDB. `words` has a sentence for each of its errors that a user can cause.
+async function explained(words, call) {
+  try {
+    return await call();
+  } catch (error) {
+    if (words[error.name] !== undefined) throw new Failure(words[error.name]);
+    if (error.code === 'ECONNREFUSED' || error.code === 'ECONNRESET') {
+      throw new Failure('the local Kinesis or DynamoDB does not answer; see kclxx local status');
+    }
+    throw error;
+  }
+}
+
+// The environment in which an AWS client or a daemon talks to what runs here, and to nothing else.
+
+const region = 'us-east-1';
+const credentials = { accessKeyId: 'local', secretAccessKey: 'local' }; // DynamoDB Local wants letters and digits
+const addressOf = ({ port }) => `http://127.0.0.1:${port}`;
+
+function variablesFor(state, directory, environment) {
+  const noProxy = (name) => {
+    const hosts = (environment[name] ?? '').split(',').filter((host) => host !== '');
+    return hosts.includes('127.0.0.1') ? hosts.join(',') : [...hosts, '127.0.0.1'].join(',');
+  };
+  return {
+    AWS_ENDPOINT_URL_KINESIS: addressOf(state.kinesis),
+    AWS_ENDPOINT_URL_DYNAMODB: addressOf(state.dynamodb),
+    AWS_ACCESS_KEY_ID: credentials.accessKeyId,
+    AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey,
+    AWS_REGION: region,
+    AWS_DEFAULT_REGION: region,
+    AWS_EC2_METADATA_DISABLED: 'true',
+    AWS_CONFIG_FILE: '/dev/null',
+    AWS_SHARED_CREDENTIALS_FILE: '/dev/null',
+    NO_PROXY: noProxy('NO_PROXY'),
+    no_proxy: noProxy('no_proxy'),
+    // For `kclxx daemon`, since not every daemon looks at AWS_ENDPOINT_URL_*.
+    KCLXX_PROPERTY_kinesisEndpoint: addressOf(state.kinesis),
+    KCLXX_PROPERTY_dynamoDBEndpoint: addressOf(state.dynamodb),
+    KCLXX_LOCAL_DIRECTORY: directory,
+  };
+}
+
+const quoted = (text) => (/^[\w./:,+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+
+// Lines for sh. Whatever else AWS clients would read is unset: a profile for instance goes before credentials.
+function exportLines(state, directory, environment) {
+  const variables = variablesFor(state, directory, environment);
+  const others = Object.keys(environment).filter((name) => /^AWS_\w+$/.test(name) && !(name in variables)).sort();
+  return [
+    ...(others.length > 0 ? [`unset ${others.join(' ')}`] : []),
+    ...Object.entries(variables).map(([name, value]) => `export ${name}=${quoted(value)}`),
+  ];
+}
 
 const services = {
   kinesis: { version: 'Kinesis_20131202', type: 'application/x-amz-json-1.1' },
@@ -58,4 +121,4 @@ async function awaitState(ask, isReached) {
 const kinesisClient = (state) => clientOf('kinesis', state.kinesis);
 const dynamodbClient = (state) => clientOf('dynamodb', state.dynamodb);
 
-module.exports = { kinesisClient, dynamodbClient, awaitState };
+module.exports = { Failure, explained, region, addressOf, exportLines, kinesisClient, dynamodbClient, awaitState };

@@ -4,12 +4,141 @@
 const { spawn } = require('node:child_process');
 const fs = require('node:fs');
 const net = require('node:net');
+const os = require('node:os');
 const path = require('node:path');
 const { setTimeout: sleep } = require('node:timers/promises');
-const { addressOf, exportLines, region } = require('./exports.js');
-const { Failure } = require('./failure.js');
-const { isAlive, isOfThisMachine, kill, listenersOf, startOf, waitUntil } = require('./processes.js');
-const { titles, hasState, readState, writeState, namesAlive, runningState } = require('./state.js');
+const { addressOf, exportLines, Failure, region } = require('./clients.js');
+
+// Processes that outlive their parent. Linux: all is read from /proc.
+
+function textOf(file) {
+  try {
+    return fs.readFileSync(file, 'latin1');
+  } catch {
+    return '';
+  }
+}
+
+// When a process was started. An id alone is reused one day; id, start and boot together are not. Undefined: there is
+// no such process, or it has ended and is a zombie.
+function startOf(pid) {
+  const stat = textOf(`/proc/${pid}/stat`);
+  const [state, ...fields] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  if (stat === '' || state === 'Z' || state === 'X') return undefined;
+  return `${textOf('/proc/sys/kernel/random/boot_id').trim()} ${fields[18]}`;
+}
+
+// A process: {pid, started}.
+const isAlive = (one) => one.started !== undefined && startOf(one.pid) === one.started;
+
+async function waitUntil(seconds, condition) {
+  const end = Date.now() + seconds * 1000;
+  while (!condition()) {
+    if (Date.now() > end) return false;
+    await sleep(20);
+  }
+  return true;
+}
+
+// SIGKILL: the local Kinesis ignores SIGTERM while a client is connected, and there is nothing to save.
+function kill(one) {
+  if (!isAlive(one)) return;
+  try {
+    process.kill(one.pid, 'SIGKILL');
+  } catch (error) {
+    if (error.code !== 'ESRCH') throw error;
+  }
+}
+
+// What a process listens on: {port, address}. An address is in hexadecimal digits, in the order of the machine's bytes.
+function listenersOf(pid) {
+  const folder = `/proc/${pid}/fd`;
+  const linkOf = (fd) => {
+    try {
+      return fs.readlinkSync(`${folder}/${fd}`);
+    } catch {
+      return undefined; // closed meanwhile
+    }
+  };
+  let open;
+  try {
+    open = new Set(fs.readdirSync(folder).map(linkOf));
+  } catch {
+    return []; // ended meanwhile
+  }
+  const rows = (textOf('/proc/net/tcp') + textOf('/proc/net/tcp6')).split('\n').map((row) => row.trim().split(/\s+/));
+  return rows.filter((row) => row[3] === '0A' && open.has(`socket:[${row[9]}]`)).map((row) => {
+    const [address, port] = row[1].split(':');
+    return { address, port: Number.parseInt(port, 16) };
+  });
+}
+
+// 127.0.0.1, ::1, and 127.0.0.1 as an address of IPv6; each 32 bits in the order of the machine's bytes.
+const loopback = os.endianness() === 'LE' ? /^(0{16}FFFF0000)?0100007F$|^0{24}01000000$/
+  : /^(0{16}0000FFFF)?7F000001$|^0{24}00000001$/;
+const isOfThisMachine = (address) => loopback.test(address);
+
+// What runs in a directory: DIR/state.json has a process and a port for each emulator, and says whose it is. It stays
+// when nothing runs, since with it the logs beside it are ours. A process that changes it holds a lock on the directory,
+// which the tool has taken.
+
+const owner = 'kclxx local';
+const titles = { kinesis: 'Kinesis', dynamodb: 'DynamoDB' };
+const fileIn = (directory) => path.join(directory, 'state.json');
+
+function parsed(text) {
+  try {
+    const { owner: found, ...state } = JSON.parse(text);
+    return { isOurs: found === owner, state };
+  } catch {
+    return { isOurs: false };
+  }
+}
+
+const hasState = (directory) => fs.existsSync(fileIn(directory));
+
+function readState(directory) {
+  let text;
+  try {
+    text = fs.readFileSync(fileIn(directory), 'utf8');
+  } catch (error) {
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return {};
+    throw new Failure(`${fileIn(directory)} cannot be read: ${error.message}`);
+  }
+  const { isOurs, state } = parsed(text);
+  if (!isOurs) throw new Failure(`${fileIn(directory)} is not of ${owner}: name another directory`);
+  try {
+    for (const name of Object.keys(state)) {
+      const { pid, port, started } = state[name];
+      if (!(name in titles && Number.isInteger(pid) && pid > 1 && Number.isInteger(port) && started)) throw new Error();
+    }
+    return state;
+  } catch {
+    throw new Failure(`${fileIn(directory)} is damaged; end what it started by hand, and remove it`);
+  }
+}
+
+// Whole or not at all.
+function writeState(directory, state) {
+  const file = fileIn(directory);
+  const part = `${file}.${owner.replace(' ', '-')}`;
+  fs.rmSync(part, { force: true }); // or a link of this name would be followed
+  fs.writeFileSync(part, `${JSON.stringify({ owner, ...state }, null, 2)}\n`, { flag: 'wx', mode: 0o600 });
+  fs.renameSync(part, file);
+}
+
+// The names of those that run, of all that there can be.
+const namesAlive = (state) => Object.keys(titles).filter((name) => state[name] !== undefined && isAlive(state[name]));
+
+// The state, with everything running. No other address is ever used: one in the environment may belong to an AWS
+// account.
+function runningState({ directory }) {
+  const state = readState(directory);
+  const alive = namesAlive(state);
+  if (alive.length === Object.keys(titles).length) return state;
+  throw new Failure(alive.length === 0 ? `nothing runs in ${directory}; kclxx local start starts it`
+    : `in ${directory} only ${titles[alive[0]]} still runs; kclxx local stop and start`);
+}
 
 const most = 60; // seconds, of which they need one or two
 const logOf = (directory, name) => path.join(directory, `${name}.log`);
@@ -215,4 +344,6 @@ async function status({ directory }) {
   return namesAlive(state).length === Object.keys(titles).length ? 0 : 1;
 }
 
-module.exports = { start, stop, env, status };
+module.exports = {
+  startOf, isAlive, kill, listenersOf, isOfThisMachine, readState, writeState, runningState, start, stop, env, status,
+};

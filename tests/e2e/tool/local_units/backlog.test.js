@@ -2,7 +2,7 @@
 'use strict';
 const assert = require('node:assert/strict');
 const test = require('node:test');
-const { Backlog } = require('../../../../src/tool/local/program/backlog.js');
+const { Backlog } = require('../../../../src/tool/local/program/leases.js');
 
 // A shard whose records are numbers; an iterator is the place of the next one. Two records a call.
 class Shard {

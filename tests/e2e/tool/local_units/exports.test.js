@@ -3,7 +3,7 @@
 const assert = require('node:assert/strict');
 const { execFileSync } = require('node:child_process');
 const test = require('node:test');
-const { exportLines } = require('../../../../src/tool/local/program/exports.js');
+const { exportLines } = require('../../../../src/tool/local/program/clients.js');
 
 const state = { kinesis: { port: 4568 }, dynamodb: { port: 8000 } };
 

@@ -2,7 +2,7 @@
 'use strict';
 const assert = require('node:assert/strict');
 const test = require('node:test');
-const { callsOf, linesOf, recordOf } = require('../../../../src/tool/local/program/lines.js');
+const { callsOf, linesOf, recordOf } = require('../../../../src/tool/local/program/put.js');
 
 async function linesIn(...chunks) {
   const given = [];

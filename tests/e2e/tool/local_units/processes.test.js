@@ -8,9 +8,9 @@ const net = require('node:net');
 const os = require('node:os');
 const path = require('node:path');
 const test = require('node:test');
-const { isAlive, isOfThisMachine, kill, listenersOf, startOf } = require('../../../../src/tool/local/program/processes.js');
+const { isAlive, isOfThisMachine, kill, listenersOf, startOf } = require('../../../../src/tool/local/program/emulators.js');
 const { start, status, stop } = require('../../../../src/tool/local/program/emulators.js');
-const { readState, writeState } = require('../../../../src/tool/local/program/state.js');
+const { readState, writeState } = require('../../../../src/tool/local/program/emulators.js');
 
 const directory = (t) => {
   const made = fs.mkdtempSync(path.join(os.tmpdir(), 'kclxx-local-'));

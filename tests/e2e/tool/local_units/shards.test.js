@@ -2,7 +2,7 @@
 'use strict';
 const assert = require('node:assert/strict');
 const test = require('node:test');
-const { middleOf, unleased } = require('../../../../src/tool/local/program/shards.js');
+const { middleOf, unleased } = require('../../../../src/tool/local/program/streams.js');
 
 const middle = (first, last) => middleOf({ HashKeyRange: { StartingHashKey: `${first}`, EndingHashKey: `${last}` } });
 
