@@ -20,8 +20,8 @@
 
 #include "tool/atomic_file.hpp"
 #include "tool/command_error.hpp"
-#include "tool/process/program_search.hpp"
-#include "tool/process/run_program.hpp"
+#include "tool/process/cancellation.hpp"
+#include "tool/process/program.hpp"
 #include "tool/transcript/transcript_file.hpp"
 
 namespace kclxx::tool {
@@ -94,17 +94,16 @@ std::vector<std::string> hashes_of(const fs::path& folder, const std::vector<che
   if (files.empty()) return {};
   std::vector<std::string> command{"sha256sum", "--"};
   for (const checksum& one : files) command.push_back((folder / one.name).string());
-  std::string output;
-  run_program(command, environment(), [&](std::string_view piece, pid_t) { output.append(piece); });
+  const program_result made = run_program(command);
   std::vector<std::string> hashes;
-  std::istringstream lines(output);
+  std::istringstream lines(made.output);
   // A backslash comes before the hash of a name that is written with escapes.
   for (std::string line; std::getline(lines, line);) {
     hashes.push_back(line.substr(line.starts_with('\\') ? 1 : 0, hash_size));
   }
   if (hashes.size() != files.size()) {
     cannot_set_up("sha256sum, of the package coreutils, failed: " +
-                  output.substr(0, output.find('\n')));
+                  made.error.substr(0, made.error.find('\n')));
   }
   return hashes;
 }
@@ -193,7 +192,8 @@ void announce(const std::string& name, const std::string& contents) {
             << std::endl;
 }
 
-void expect_success(const std::string& name, int status, bool is_offline) {
+void expect_success(const std::string& name, const program_result& made, bool is_offline) {
+  const int status = made.end.shell_status();
   if (status == 0) return;
   cannot_set_up(name + " failed with status " + std::to_string(status) + "; see its last lines" +
                 (is_offline ? " (offline: it has only what it downloaded before)" : ""));
@@ -239,6 +239,7 @@ io::descriptor lock_folder(const fs::path& folder) {
                     " for a quarter of an hour: end it");
     }
     std::this_thread::sleep_for(100ms);
+    throw_if_cancelled();
   }
   const std::string id = std::to_string(::getpid());
   std::ignore = ::ftruncate(lock.get(), 0);
@@ -334,23 +335,24 @@ std::string class_path(const std::vector<fs::path>& files) {
 bool run_maven(const fs::path& folder, std::string_view pom, const std::string& contents,
                bool is_offline, std::string* output) {
   const fs::path file = folder / "pom.xml";
-  std::vector<std::string> command{program_of("mvn", "maven"), "-q", "-B", "-C",
-                                   "-Dstyle.color=never"};
+  // Maven knows MAVEN_ARGS since 3.9; so that every Maven does, they are given to it by us.
+  std::vector<std::string> command{"env", "-u", "MAVEN_ARGS", program_of("mvn", "maven"),
+                                   "-q",  "-B", "-C",         "-Dstyle.color=never"};
   for (const std::string& one : words_of(std::getenv("MAVEN_ARGS"))) command.push_back(one);
   if (is_offline) command.emplace_back("-o");
   command.insert(command.end(), {"-f", file.string(), "dependency:copy-dependencies",
                                  "-DincludeScope=runtime", "-DoutputDirectory=" + folder.string()});
   write_file(file, pom);
   announce("Maven", contents);
-  // Maven knows MAVEN_ARGS since 3.9; so that every Maven does, they are given to it by us.
-  std::vector<std::string> variables = environment();
-  std::erase_if(variables, [](const std::string& one) { return one.starts_with("MAVEN_ARGS="); });
-  const output_handler keep = [&](std::string_view piece, pid_t) { output->append(piece); };
-  const int status =
-      run_program(command, std::move(variables), output == nullptr ? output_handler() : keep);
+  const program_result made =
+      run_program(command, output == nullptr ? program_output::to_stderr : program_output::kept);
   fs::remove(file);
-  if (output == nullptr) expect_success("mvn", status, is_offline);
-  return status == 0;
+  if (output == nullptr) {
+    expect_success("mvn", made, is_offline);
+  } else {
+    *output = made.output + made.error;
+  }
+  return made.end.is_success();
 }
 
 void run_npm(const fs::path& folder, const std::string& contents, bool is_offline) {
@@ -360,7 +362,7 @@ void run_npm(const fs::path& folder, const std::string& contents, bool is_offlin
       "--ignore-scripts",       "--no-audit", "--no-fund", "--no-update-notifier"};
   if (is_offline) command.emplace_back("--offline");
   announce("npm", contents);
-  expect_success("npm", run_program(command, environment()), is_offline);
+  expect_success("npm", run_program(command, program_output::to_stderr), is_offline);
 }
 
 }  // namespace kclxx::tool

@@ -101,7 +101,7 @@ class Includes(unittest.TestCase):
             self.assertNotEqual([], violations(path, text), (path, text))
         for path, text in [("src/kclxx/io/a.cpp", "#include <sys/uio.h>\n// #include <simdjson.h>"),
                            ("src/tool/main.cpp", '#include "tool/check/rule.hpp"'),
-                           ("src/tool/check/a.cpp", '#include "tool/process/spawn.hpp"')]:
+                           ("src/tool/check/a.cpp", '#include "tool/process/program.hpp"')]:
             self.assertEqual([], violations(path, text), (path, text))
 
 

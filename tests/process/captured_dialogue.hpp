@@ -16,7 +16,7 @@
 
 #include "io/line_writer.hpp"
 #include "support/temporary_folder.hpp"
-#include "tool/process/child_process.hpp"
+#include "tool/process/program.hpp"
 #include "tool/transcript/reader.hpp"
 #include "tool/transcript/transcript_file.hpp"
 

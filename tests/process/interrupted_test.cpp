@@ -14,7 +14,7 @@
 #include "support/eventually.hpp"
 #include "support/scripted_daemon.hpp"
 #include "support/tool.hpp"
-#include "tool/process/child_process.hpp"
+#include "tool/process/program.hpp"
 
 using namespace kclxx::test;
 using kclxx::tool::child_exit;

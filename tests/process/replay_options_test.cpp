@@ -8,7 +8,7 @@
 
 #include "process/replayed.hpp"
 #include "support/catch.hpp"
-#include "tool/process/child_process.hpp"
+#include "tool/process/program.hpp"
 
 using namespace kclxx::test;
 using kclxx::test::Contains;

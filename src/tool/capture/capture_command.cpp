@@ -21,7 +21,7 @@
 #include "io/outlive_signals.hpp"
 #include "tool/capture/recorder.hpp"
 #include "tool/commands.hpp"
-#include "tool/process/child_process.hpp"
+#include "tool/process/program.hpp"
 
 namespace kclxx::tool {
 

@@ -20,7 +20,7 @@
 #include "tool/lockstep/checked_process.hpp"
 #include "tool/payloads.hpp"
 #include "tool/process/cancellation.hpp"
-#include "tool/process/spawn.hpp"
+#include "tool/process/program.hpp"
 
 namespace kclxx::tool {
 

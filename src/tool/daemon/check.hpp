@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tool/daemon/properties.hpp"
-#include "tool/process/program_search.hpp"
+#include "tool/process/program.hpp"
 
 namespace kclxx::tool {
 

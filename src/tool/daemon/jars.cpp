@@ -11,8 +11,7 @@
 #include "tool/atomic_file.hpp"
 #include "tool/command_error.hpp"
 #include "tool/packages.hpp"
-#include "tool/process/program_search.hpp"
-#include "tool/process/run_program.hpp"
+#include "tool/process/program.hpp"
 
 namespace kclxx::tool {
 
@@ -84,7 +83,7 @@ void expect_main_jar(const std::vector<fs::path>& files, kcl_version kcl, const 
 /// Without the words of javac: they are about the source, which is ours.
 bool succeeds(const std::vector<std::string>& command) {
   try {
-    return run_program(command, environment(), [](std::string_view, pid_t) {}) == 0;
+    return run_program(command).end.is_success();
   } catch (const std::runtime_error&) {
     return false;  // it is not there
   }

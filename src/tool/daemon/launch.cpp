@@ -26,10 +26,7 @@
 #include "tool/command_error.hpp"
 #include "tool/daemon/start_guard.hpp"
 #include "tool/packages.hpp"
-#include "tool/process/program_search.hpp"
-#include "tool/process/run_program.hpp"
-#include "tool/process/shell.hpp"
-#include "tool/process/spawn.hpp"
+#include "tool/process/program.hpp"
 #include "tool/transcript/transcript_file.hpp"
 
 namespace kclxx::tool {
@@ -314,24 +311,21 @@ std::vector<reading> ask_reader(const launch_options& options, const properties&
           "apt-get install openjdk-17-jdk-headless, and fetch again";
       return {};
     }
-    std::vector<std::string> command{find_java(), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
-                                     "-XX:MaxRAMPercentage=50"};
+    std::vector<std::string> command{"env"};
+    // Where it comes from on the machine of the daemon is not known here: a finding says so.
+    if (!is_set("AWS_REGION") && value_of(all, "regionName", options.which()).empty()) {
+      command.emplace_back("AWS_REGION=us-east-1");
+    }
+    command.insert(command.end(), {find_java(), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
+                                   "-XX:MaxRAMPercentage=50"});
     if (!options.heap.empty()) command.push_back("-Xmx" + options.heap);
     command.insert(command.end(), {"-cp", class_path(files),
                                    "software.amazon.kinesis.multilang.config.PropertiesReader",
                                    file_in_memory("properties", write_properties(all))});
-    std::vector<std::string> variables = environment();
-    // Where it comes from on the machine of the daemon is not known here: a finding says so.
-    if (!is_set("AWS_REGION")) {
-      if (value_of(all, "regionName", options.which()).empty()) {
-        variables.emplace_back("AWS_REGION=us-east-1");
-      }
-    }
-    std::string output;
-    run_program(command, std::move(variables),
-                [&](std::string_view piece, pid_t) { output.append(piece); });
-    std::vector<reading> readings = parse_readings(output);
-    if (readings.empty()) why_not = "Java says: " + output.substr(0, output.find('\n'));
+    const program_result made = run_program(command);
+    std::vector<reading> readings = parse_readings(made.output);
+    const std::string said = made.output + made.error;
+    if (readings.empty()) why_not = "Java says: " + said.substr(0, said.find('\n'));
     return readings;
   } catch (const command_error& failure) {
     why_not = failure.what();

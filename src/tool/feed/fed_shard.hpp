@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "tool/lockstep/lockstep_daemon.hpp"
-#include "tool/process/whole_lines.hpp"
+#include "tool/process/child_dialogue.hpp"
 
 namespace kclxx::tool {
 

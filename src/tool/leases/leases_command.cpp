@@ -7,27 +7,20 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <unistd.h>
 #include <vector>
-
-#include <boost/asio/buffer.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/read.hpp>
 
 #include "tool/commands.hpp"
 #include "tool/lease_table/lease_text.hpp"
 #include "tool/lease_table/observation.hpp"
-#include "tool/process/child_process.hpp"
-#include "tool/process/program_search.hpp"
+#include "tool/process/cancellation.hpp"
+#include "tool/process/program.hpp"
 #include "tool/text.hpp"
 
 namespace kclxx::tool {
 
 namespace {
 
-using boost::asio::posix::stream_descriptor;
 using lease_table::observation;
 using lease_table::picture;
 using lease_table::renewal_limit;
@@ -70,21 +63,10 @@ std::optional<std::string> run_aws(const std::string& table, const std::vector<s
   std::vector<std::string> command{"aws", "dynamodb", "scan", "--table-name",
                                    table, "--output", "json", "--consistent-read"};
   command.insert(command.end(), more.begin(), more.end());
-  child_process aws(command, child_process::error_output::piped);
-  aws.input.close();
-  std::string out;
-  std::string error;
-  boost::asio::io_context both;  // what is not read would stop the program
-  stream_descriptor from_out(both, aws.output.release());
-  stream_descriptor from_error(both, aws.error.release());
-  const auto until_end = [](boost::system::error_code, std::size_t) {};
-  async_read(from_out, boost::asio::dynamic_buffer(out), until_end);
-  async_read(from_error, boost::asio::dynamic_buffer(error), until_end);
-  both.run();
-  const child_exit end = aws.wait();
-  if (end.is_success()) return out;
-  if (error.find("ResourceNotFoundException") != std::string::npos) return std::nullopt;
-  cannot_set_up("aws ended with " + to_string(end) + ": " + last_line(error));
+  program_result aws = run_program(command);
+  if (aws.end.is_success()) return std::move(aws.output);
+  if (aws.error.find("ResourceNotFoundException") != std::string::npos) return std::nullopt;
+  cannot_set_up("aws ended with " + to_string(aws.end) + ": " + last_line(aws.error));
 }
 
 /// With KCL 3.0 to 3.4 the table beside it, too.
@@ -155,7 +137,8 @@ exit_status run_leases(const options& chosen) {
     if (!std::cout || (is_enough && !chosen.is_watching)) {
       return all.is_stuck() ? exit_status::finding : exit_status::ok;
     }
-    std::this_thread::sleep_for(chosen.is_watching ? chosen.interval : needed - all.observed);
+    cancellable_loop().run_one(clock::now() +
+                               (chosen.is_watching ? chosen.interval : needed - all.observed));
   }
 }
 

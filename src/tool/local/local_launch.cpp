@@ -24,9 +24,7 @@
 #include "tool/lease_table/observation.hpp"
 #include "tool/line_splitter.hpp"
 #include "tool/packages.hpp"
-#include "tool/process/child_process.hpp"
-#include "tool/process/program_search.hpp"
-#include "tool/process/spawn.hpp"
+#include "tool/process/program.hpp"
 #include "tool/text.hpp"
 
 namespace kclxx::tool {
@@ -100,15 +98,13 @@ fs::path directory_of(const local_call& call) {
 
 /// What is started lives on, and nobody else's pipe or file may live on with it. Node.js itself
 /// keeps no more than the first few from its children.
-void close_inherited() {
-  std::vector<int> all;
+void keep_inherited_from_node() {
   std::error_code error;
   for (fs::directory_iterator entry("/dev/fd", error), end; !error && entry != end;
        entry.increment(error)) {
     const int fd = std::atoi(entry->path().filename().c_str());
-    if (fd > STDERR_FILENO) all.push_back(fd);
+    if (fd > STDERR_FILENO) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
   }
-  for (const int fd : all) ::close(fd);
 }
 
 void open_input(const std::string& name) {
@@ -157,7 +153,7 @@ void run_local(const local_call& call) {
   std::error_code error;
   if (call.needs == local_call::need::everything) fs::create_directories(directory, error);
   if (error) cannot_set_up(directory.string() + " cannot be made: " + error.message());
-  if (call.needs == local_call::need::everything) close_inherited();
+  if (call.needs == local_call::need::everything) keep_inherited_from_node();
   io::descriptor lock;
   // Held as long as this process lives, also when it has become Node.js.
   if (call.changes_state &&
@@ -224,8 +220,7 @@ int show_local_leases(const local_call& call) {
       if (!std::cout) return 0;  // nobody reads it any more; the message follows
     }
   }
-  const child_exit end = node.wait();
-  return end.signal == 0 ? end.status : 128 + end.signal;
+  return node.wait().shell_status();
 }
 
 }  // namespace kclxx::tool

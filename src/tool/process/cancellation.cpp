@@ -10,7 +10,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 
-#include "tool/process/spawn.hpp"
+#include "tool/process/program.hpp"
 
 namespace kclxx::tool {
 

@@ -7,14 +7,17 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <unistd.h>
 #include <vector>
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 
+#include "io/line_writer.hpp"
 #include "tool/line_splitter.hpp"
-#include "tool/process/cancellable_loop.hpp"
-#include "tool/process/child_process.hpp"
+#include "tool/process/cancellation.hpp"
 #include "tool/process/dialogue.hpp"
+#include "tool/process/program.hpp"
 
 namespace kclxx::tool {
 
@@ -97,6 +100,27 @@ class child_dialogue final : public dialogue {
   line_splitter lines_{line_splitter::line_end::as_in_java};
   std::size_t dropped_ = 0;  // bytes of the current line
   clock::time_point read_at_{};
+};
+
+/// Passes on a child's stderr, with no line cut by another child's.
+class whole_lines {
+ public:
+  ~whole_lines() { write(begun_.size()); }
+  void take(std::string_view text) {
+    begun_.append(text);
+    write(begun_.size() < longest ? begun_.rfind('\n') + 1 : begun_.size());
+  }
+
+ private:
+  static constexpr std::size_t longest = std::size_t{1} << 20;
+
+  void write(std::size_t size) {
+    const std::error_code ignored = io::write_all(STDERR_FILENO, {begun_.data(), size});
+    static_cast<void>(ignored);
+    begun_.erase(0, size);
+  }
+
+  std::string begun_;
 };
 
 }  // namespace kclxx::tool

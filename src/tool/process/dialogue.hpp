@@ -14,6 +14,8 @@ struct child_exit {
   int signal = 0;  ///< the signal that ended it; 0 when it exited
 
   [[nodiscard]] bool is_success() const noexcept { return status == 0 && signal == 0; }
+  /// As a shell has it: 128 and the signal's number.
+  [[nodiscard]] int shell_status() const noexcept { return signal == 0 ? status : 128 + signal; }
   bool operator==(const child_exit&) const = default;
 };
 

@@ -17,7 +17,6 @@
 #include "tool/command_error.hpp"
 #include "tool/process/cancellation.hpp"
 #include "tool/process/child_dialogue.hpp"
-#include "tool/process/whole_lines.hpp"
 #include "tool/replay/effect_files.hpp"
 #include "tool/replay/player.hpp"
 #include "tool/transcript/reader.hpp"

@@ -15,7 +15,7 @@
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 
-#include "tool/process/cancellable_loop.hpp"
+#include "tool/process/cancellation.hpp"
 
 namespace kclxx::tool {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
-#include "tool/process/shell.hpp"
+#include "tool/process/program.hpp"
 
 using namespace kclxx::tool;
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/process/child_process.hpp"
-
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -18,6 +16,7 @@
 #include "support/forked.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/text.hpp"
+#include "tool/process/program.hpp"
 
 using namespace kclxx::tool;
 using kclxx::test::read_all;

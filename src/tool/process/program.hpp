@@ -1,17 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
+// Finds programs and starts them: all that the tool starts, or becomes.
 #pragma once
 
 #include <chrono>
 #include <optional>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <sys/types.h>
 #include <vector>
 
 #include "io/descriptor.hpp"
 #include "tool/process/dialogue.hpp"  // IWYU pragma: export
-#include "tool/process/spawn.hpp"
 
 namespace kclxx::tool {
+
+enum class executable_state { ok, missing, not_executable, directory };
+
+/// The path that execvp would start for a name; a name with a slash is its own. Nothing: there is
+/// no executable file of that name.
+std::optional<std::string> find_program(const std::string& name);
+
+/// The program at the path, or of that name in PATH.
+executable_state look_at_program(const std::string& name);
+
+/// Java: $JAVA_HOME/bin/java, or the one in PATH.
+/// Errors: command_error with how to get one.
+std::string find_java();
+
+/// "NAME=value" of each variable of this process.
+std::vector<std::string> environment();
+
+/// A word for sh that means just this text.
+std::string shell_word(std::string_view text);
+
+/// This process becomes that program, which is named by its path.
+/// Errors: command_error, cancelled; there is no other return.
+[[noreturn]] void exec(std::vector<std::string> command);
+
+/// SIGKILL to each child of this process, and to its group. A child of a child that has ended is
+/// one too, once the process is a subreaper.
+void kill_children() noexcept;
+
+/// The program cannot be started; what() names it and gives the reason.
+class start_error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
 
 /// "exit status 3" or "signal 9 (Killed)".
 std::string to_string(const child_exit& exit);
@@ -31,7 +66,8 @@ class child_process {
   enum class error_output { inherited, piped };
   enum class process_group { inherited, own };
 
-  /// `command` is the program, looked up in PATH when it has no slash, and its arguments.
+  /// `command` is the program, looked up in PATH when it has no slash, and its arguments. A script
+  /// without #! is run by the shell, as Java's ProcessBuilder does it.
   /// Errors: start_error.
   explicit child_process(const std::vector<std::string>& command,
                          error_output errors = error_output::inherited,
@@ -50,6 +86,8 @@ class child_process {
   static constexpr std::chrono::seconds grace_time{3};
   /// When this object's end kills such a child; by default after the grace time.
   std::optional<clock::time_point> killed_at;
+  /// Such a child gets the command's signal, too.
+  bool gets_signal = false;
 
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
   /// A descriptor of its own, readable for poll(2) once the child has ended.
@@ -72,5 +110,19 @@ class child_process {
   io::descriptor pidfd_;
   std::optional<child_exit> exit_;
 };
+
+struct program_result {
+  child_exit end;
+  std::string output{};
+  std::string error{};
+};
+enum class program_output { kept, to_stderr };
+
+/// Runs a program without input to its end. What it prints is kept, or goes to stderr: its stderr
+/// at once. SIGINT, SIGTERM and SIGHUP end it first, and then this process.
+/// Blocking: until the program has ended, and nobody holds its output any more.
+/// Errors: start_error, cancelled.
+program_result run_program(const std::vector<std::string>& command,
+                           program_output where = program_output::kept);
 
 }  // namespace kclxx::tool

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/process/program.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/read.hpp>
+
+#include "io/process_identity.hpp"
+#include "io/program_path.hpp"
+#include "tool/command_error.hpp"
+#include "tool/process/cancellation.hpp"
+
+namespace kclxx::tool {
+
+namespace {
+
+using boost::asio::posix::stream_descriptor;
+
+executable_state look_at_path(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == -1) return executable_state::missing;
+  if (S_ISDIR(status.st_mode)) return executable_state::directory;
+  return ::access(path.c_str(), X_OK) == 0 ? executable_state::ok
+                                           : executable_state::not_executable;
+}
+
+bool is_plain(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+         std::string_view("_-./,:+@%").find(c) != std::string_view::npos;
+}
+
+/// As exec(3) and posix_spawn(3) take them. Lifetime: that of the texts, which stay as they are.
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+  std::vector<char*> pointers(texts.size() + 1);  // the last one stays null
+  std::transform(texts.begin(), texts.end(), pointers.begin(),
+                 [](std::string& text) { return text.data(); });
+  return pointers;
+}
+
+[[noreturn]] void fail(const std::string& program, int error) {
+  throw start_error((program.empty() ? "''" : program) +
+                    " cannot be started: " + std::strerror(error));
+}
+
+struct pipe_ends {
+  io::descriptor read;
+  io::descriptor write;
+};
+
+// Above 2, so that no end is overwritten while the child's 0 to 2 are put in place.
+io::descriptor above_standard(int fd) {
+  io::descriptor low(fd);
+  return io::descriptor(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
+}
+
+pipe_ends make_pipe(const std::string& program) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) == -1) fail(program, errno);
+  pipe_ends made{above_standard(ends[0]), above_standard(ends[1])};
+  if (!made.read.is_open() || !made.write.is_open()) fail(program, errno);
+  return made;
+}
+
+/// `standard`: what becomes the program's descriptors 0, 1 and 2, but for -1. Errors: start_error.
+pid_t start(std::vector<std::string> command, const std::array<int, 3>& standard,
+            bool has_own_group) {
+  const std::string program = command.front();
+  posix_spawn_file_actions_t actions{};
+  posix_spawnattr_t attributes{};
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawnattr_init(&attributes);
+  for (int fd = 0; fd < 3; ++fd) {
+    const int source = standard.at(static_cast<std::size_t>(fd));
+    if (source != -1) ::posix_spawn_file_actions_adddup2(&actions, source, fd);
+  }
+  if (has_own_group) {  // of which it is the first
+    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+    ::posix_spawnattr_setpgroup(&attributes, 0);
+  }
+  pid_t pid = -1;
+  const auto try_start = [&] {
+    return ::posix_spawnp(&pid, command.front().c_str(), &actions, &attributes,
+                          pointers_to(command).data(), environ);
+  };
+  int error = try_start();
+  if (error == ENOEXEC) {
+    command.front() = find_program(program).value_or(program);  // the shell does not look in PATH
+    command.insert(command.begin(), "/bin/sh");
+    error = try_start();
+  }
+  ::posix_spawnattr_destroy(&attributes);
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) fail(program, error);
+  return pid;
+}
+
+}  // namespace
+
+std::optional<std::string> find_program(const std::string& name) {
+  std::array<char, PATH_MAX> place{};
+  const char* const path = io::find_program(name.c_str(), place);
+  return path == nullptr ? std::nullopt : std::optional<std::string>(path);
+}
+
+executable_state look_at_program(const std::string& name) {
+  if (name.find('/') != std::string::npos) return look_at_path(name);
+  return find_program(name) ? executable_state::ok : executable_state::missing;
+}
+
+std::string find_java() {
+  const char* const home = std::getenv("JAVA_HOME");
+  const bool has_home = home != nullptr && *home != '\0';
+  if (const auto java = find_program(has_home ? std::string(home) + "/bin/java" : "java")) {
+    return *java;
+  }
+  cannot_set_up(has_home ? "there is no bin/java in JAVA_HOME, " + std::string(home)
+                         : "java is not in PATH; on Debian: apt-get install "
+                           "openjdk-17-jre-headless");
+}
+
+std::vector<std::string> environment() {
+  std::vector<std::string> all;
+  for (char** one = environ; *one != nullptr; ++one) all.emplace_back(*one);
+  return all;
+}
+
+std::string shell_word(std::string_view text) {
+  if (!text.empty() && std::all_of(text.begin(), text.end(), is_plain)) return std::string(text);
+  std::string word = "'";
+  for (const char c : text) {
+    if (c == '\'') {
+      word += "'\\''";
+    } else {
+      word += c;
+    }
+  }
+  return word + "'";
+}
+
+void exec(std::vector<std::string> command) {
+  throw_if_cancelled();
+  ::execv(command.front().c_str(), pointers_to(command).data());
+  cannot_set_up(command.front(), "started");
+}
+
+void kill_children() noexcept {
+  std::error_code error;
+  for (std::filesystem::directory_iterator at("/proc/self/task", error), end; !error && at != end;
+       at.increment(error)) {
+    std::ifstream children(at->path() / "children");
+    for (pid_t child = 0; children >> child;) {
+      ::kill(-child, SIGKILL);
+      ::kill(child, SIGKILL);
+    }
+  }
+}
+
+std::string to_string(const child_exit& exit) {
+  if (exit.signal == 0) return "exit status " + std::to_string(exit.status);
+  const char* name = ::strsignal(exit.signal);
+  return "signal " + std::to_string(exit.signal) + " (" + (name != nullptr ? name : "unknown") +
+         ")";
+}
+
+child_process::child_process(const std::vector<std::string>& command, error_output errors,
+                             process_group group)
+    : has_own_group_(group == process_group::own) {
+  if (command.empty()) throw start_error("no program was named");
+  program_ = command.front();
+  pipe_ends in = make_pipe(program_);
+  pipe_ends out = make_pipe(program_);
+  pipe_ends error_pipe;
+  if (errors == error_output::piped) error_pipe = make_pipe(program_);
+  // What outlives the child that started it becomes a child of this process, which reaps it.
+  if (has_own_group_) ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  pid_ = start(command, {in.read.get(), out.write.get(), error_pipe.write.get()}, has_own_group_);
+  pidfd_ = io::open_process(static_cast<std::uint64_t>(pid_));
+  if (!pidfd_.is_open()) {
+    const int error_number = errno;
+    kill(SIGKILL);
+    wait();
+    fail(program_, error_number);
+  }
+  input = std::move(in.write);
+  output = std::move(out.read);
+  error = std::move(error_pipe.read);
+}
+
+child_process::~child_process() {
+  if (exit_) return;
+  if (cancellation_signal() != 0 && leaves_in_time()) return;
+  kill(SIGKILL);
+  wait();
+}
+
+// As if this process had ended by the signal.
+bool child_process::leaves_in_time() {
+  if (gets_signal) kill(cancellation_signal());
+  input.close();
+  output.close();
+  error.close();
+  if (wait_until(killed_at.value_or(clock::now() + grace_time))) return true;
+  std::cerr << "kclxx: " + program_ + ", process " + std::to_string(pid_) +
+                   ", did not leave after the end of its input, and is killed\n"
+            << std::flush;
+  return false;
+}
+
+io::descriptor child_process::ended() const {
+  return io::descriptor(::fcntl(pidfd_.get(), F_DUPFD_CLOEXEC, 3));
+}
+
+void child_process::kill(int signal) const noexcept {
+  if (!exit_) ::kill(has_own_group_ ? -pid_ : pid_, signal);
+}
+
+child_exit child_process::wait() {
+  // Until it is reaped, its number and its group's are nobody else's.
+  siginfo_t of_child{};
+  while (!exit_ && ::waitid(P_PID, static_cast<id_t>(pid_), &of_child, WEXITED | WNOWAIT) == -1) {
+    if (errno != EINTR) throw std::system_error(errno, std::generic_category(), "waitid");
+  }
+  if (exit_) return *exit_;
+  if (has_own_group_) kill(SIGKILL);
+  siginfo_t reaped{};
+  const idtype_t whom = has_own_group_ ? P_PGID : P_PID;
+  while (::waitid(whom, static_cast<id_t>(pid_), &reaped, WEXITED) == 0 || errno == EINTR) {
+  }
+  exit_ = of_child.si_code == CLD_EXITED ? child_exit{of_child.si_status, 0}
+                                         : child_exit{0, of_child.si_status};
+  return *exit_;
+}
+
+std::optional<child_exit> child_process::wait_until(clock::time_point deadline) {
+  if (exit_) return exit_;
+  boost::asio::io_context loop(1);
+  stream_descriptor end(loop, ended().release());
+  bool has_ended = false;
+  end.async_wait(end.wait_read, [&](boost::system::error_code) { has_ended = true; });
+  loop.run_until(deadline);
+  loop.poll();
+  if (!has_ended) return std::nullopt;
+  return wait();
+}
+
+program_result run_program(const std::vector<std::string>& command, program_output where) {
+  using error_output = child_process::error_output;
+  install_signal_handlers(ignored_signals::stay_ignored);
+  program_result result;
+  child_process program(
+      command, where == program_output::kept ? error_output::piped : error_output::inherited);
+  program.gets_signal = true;
+  program.input.close();
+  cancellable_loop loop;
+  stream_descriptor end(loop.context(), program.ended().release());
+  int open = 1;
+  const auto read_all = [&](stream_descriptor& from, std::string& to) {
+    ++open;
+    async_read(from, boost::asio::dynamic_buffer(to),
+               [&open](boost::system::error_code, std::size_t) { --open; });
+  };
+  end.async_wait(end.wait_read, [&open](boost::system::error_code) { --open; });
+  stream_descriptor output(loop.context(), program.output.release());
+  read_all(output, result.output);
+  stream_descriptor error(loop.context());
+  if (program.error.is_open()) {
+    error.assign(program.error.release());
+    read_all(error, result.error);
+  }
+  while (open > 0) loop.run_one(child_process::clock::time_point::max());
+  if (where == program_output::to_stderr) std::cerr << result.output << std::flush;
+  result.end = program.wait();
+  return result;
+}
+
+}  // namespace kclxx::tool
