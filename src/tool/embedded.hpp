@@ -40,6 +40,9 @@ extern const folder local_program;
 extern const std::span<const file> new_project;
 extern const std::string_view aws_properties;
 
+/// What `kclxx replay --report` writes, with {{data}} to be replaced.
+extern const std::string_view report_page;
+
 extern const std::string_view logback;
 /// src/java; its name is the beginning of the hash of all.
 extern const folder java_sources;

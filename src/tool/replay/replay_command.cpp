@@ -14,6 +14,7 @@
 #include "io/daemon_process.hpp"
 #include "tool/atomic_file.hpp"
 #include "tool/commands.hpp"
+#include "tool/embedded.hpp"
 #include "tool/process/cancellation.hpp"
 #include "tool/replay/effect_files.hpp"
 #include "tool/replay/options.hpp"
@@ -98,7 +99,9 @@ int run_replay(replay_arguments& arguments, const std::vector<std::string>& chil
   std::optional<atomic_file> report;
   if (!arguments.report.empty()) {
     arguments.options.keeps_timeline = true;
-    report.emplace(arguments.report, report_beginning);  // before an hour of replay
+    const std::string_view page = embedded::report_page;
+    // Before an hour of replay.
+    report.emplace(arguments.report, page.substr(0, page.find("-->")));
   }
   install_signal_handlers(ignored_signals::stay_ignored);
   replay_result result = arguments.effects.empty()

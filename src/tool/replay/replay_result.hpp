@@ -47,14 +47,12 @@ struct replay_result {
 
 exit_status status_of(const replayed_shard& shard) noexcept;
 
-/// For people (replay_text.cpp).
+/// For people.
 void print_text(std::ostream& out, const replay_result& result);
-/// For programs: one JSON object and a newline (replay_json.cpp).
+/// For programs: one JSON object and a newline.
 void print_json(std::ostream& out, const replay_result& result);
-/// What print_report writes first, by which an earlier report is known.
-inline constexpr std::string_view report_beginning = "<!DOCTYPE html>\n<!-- kclxx replay -->";
-/// The page of --report: one file that needs nothing from anywhere (replay_report.cpp).
-/// Precondition: the shards were played with options::keeps_timeline.
+/// The page of --report, embedded::report_page with its data: one file that needs nothing from
+/// anywhere. Precondition: the shards were played with options::keeps_timeline.
 void print_report(std::ostream& out, const replay_result& result);
 
 }  // namespace kclxx::tool
