@@ -67,4 +67,16 @@ requires(detail::handles_record<std::decay_t<Handler>> ||
                       std::move(options), std::move(executor));
 }
 
+/// By a key of the values in the records, with kclxx/json.hpp: see its json(function, key). The
+/// executor may be left out.
+template <class Keyed, class... Executor>
+requires requires { typename Keyed::is_keyed; }
+[[nodiscard]] processor_factory parallel(const Keyed& handler, failure_policy policy = {},
+                                         parallel_options options = {}, Executor... executor) {
+  return handler.factory(std::move(options),
+                         [policy = std::move(policy), executor...](auto one, auto own) {
+                           return parallel(std::move(one), policy, std::move(own), executor...);
+                         });
+}
+
 }  // namespace kclxx::asio

@@ -4,11 +4,16 @@
 // See kclxx/kclxx.hpp for the default contract of errors, threads and blocking.
 #pragma once
 
+#include <memory>
+#include <string>
 #include <type_traits>
 #include <utility>
 
 #include <kclxx/detail/json_handler.hpp>
 #include <kclxx/json_batch.hpp>  // IWYU pragma: export
+#include <kclxx/processing/failure_policy.hpp>
+#include <kclxx/processing/parallel.hpp>
+#include <kclxx/processor_factory.hpp>
 #include <kclxx/record.hpp>
 #include <kclxx/record_batch.hpp>
 #include <kclxx/shard_context.hpp>
@@ -29,12 +34,15 @@ namespace kclxx {
 ///     }), policy);
 ///
 /// `Value` is what nlohmann::json::get makes: a type with from_json, or nlohmann::json itself. The
-/// function has one of these forms, and returns nothing:
+/// function has one of these forms, and returns nothing, or an awaitable of nothing:
 ///
 /// - `(Value)`
 /// - `(Value, const record&)`
 /// - `(Value, const record&, const shard_context&)`
 /// - for `batches`: `(json_batch<Value>)` or `(json_batch<Value>, const shard_context&)`
+/// - for the `parallel` of an async_record_handler: `(Value, completion)` or `(Value, completion,
+///   const shard_context&)`
+/// - for asio::parallel one of the first three, as a coroutine. It may take the value by reference.
 /// - `(const shard_context&) -> Function`: as for basic_handler
 ///
 /// Data that is not JSON, has more than 1024 levels of values, or makes from_json throw a
@@ -55,18 +63,45 @@ requires(detail::handles_json<std::decay_t<Function>, Value> ||
     [[nodiscard]] auto json(Function&& function) {
   using stored = std::decay_t<Function>;
   detail::require_function<stored>(function);
-  if constexpr (detail::handles_json<stored, Value>) {
-    using subject = std::conditional_t<detail::handles_json_record<stored, Value>, const record&,
-                                       const record_batch&>;
-    return [call = stored(std::forward<Function>(function))](subject source,
-                                                             const shard_context& shard) mutable {
-      detail::call_with_json<Value>(call, source, shard);
-    };
-  } else {
-    return [make = stored(std::forward<Function>(function))](const shard_context& shard) mutable {
-      return json<Value>(make(shard));
-    };
-  }
+  return detail::with_values<Value>(std::make_shared<stored>(std::forward<Function>(function)),
+                                    detail::parse_json<Value>);
+}
+
+/// The same for a `parallel` or asio::parallel whose order::key is taken from the value, in place
+/// of parallel_options::key:
+///
+///     kclxx::parallel(kclxx::json<page_view>(count, [](const page_view& view) {
+///       return view.page;
+///     }), policy);
+///
+/// A value is parsed once, when its record is delivered, and is in memory until its handler runs; a
+/// retry parses again. Data that is no such value has its partition key. `key` is called as
+/// parallel_options::key.
+///
+/// Errors: as above. `parallel` throws std::invalid_argument if its options have a key, too.
+template <class Value, class Function, class Key>
+requires((detail::handles_json<std::decay_t<Function>, Value> ||
+          detail::makes_json_handler<std::decay_t<Function>, Value>)&&std::
+             is_invocable_r_v<std::string, std::decay_t<Key>&, const Value&>)
+    [[nodiscard]] auto json(Function&& function, Key&& key) {
+  using stored = std::decay_t<Function>;
+  using stored_key = std::decay_t<Key>;
+  detail::require_function<stored>(function);
+  detail::require_function<stored_key>(key);
+  return detail::keyed_json<Value, stored, stored_key>(
+      std::make_shared<stored>(std::forward<Function>(function)),
+      std::make_shared<stored_key>(std::forward<Key>(key)));
+}
+
+/// `parallel` by a key of the values; see json().
+/// Errors: as `parallel` of a record_handler.
+template <class Value, class Function, class Key>
+[[nodiscard]] processor_factory parallel(const detail::keyed_json<Value, Function, Key>& handler,
+                                         failure_policy policy = {},
+                                         parallel_options options = {}) {
+  return handler.factory(std::move(options), [policy = std::move(policy)](auto one, auto own) {
+    return parallel(std::move(one), policy, std::move(own));
+  });
 }
 
 }  // namespace kclxx

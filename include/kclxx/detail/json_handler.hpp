@@ -8,7 +8,12 @@
 #include <cstdint>
 #include <exception>
 #include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <new>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -18,10 +23,14 @@
 #include <nlohmann/json.hpp>
 
 #include <kclxx/json_batch.hpp>
+#include <kclxx/processing/completion.hpp>
 #include <kclxx/processing/failure_policy.hpp>
 #include <kclxx/processing/handler.hpp>
+#include <kclxx/processing/parallel.hpp>
+#include <kclxx/processor_factory.hpp>
 #include <kclxx/record.hpp>
 #include <kclxx/record_batch.hpp>
+#include <kclxx/sequence_position.hpp>
 #include <kclxx/shard_context.hpp>
 
 namespace kclxx::detail {
@@ -33,7 +42,20 @@ concept handles_json_record =
 template <class Function, class Value>
 concept handles_json_batch = handles<Function, json_batch<Value>>;
 template <class Function, class Value>
-concept handles_json = handles_json_record<Function, Value> || handles_json_batch<Function, Value>;
+concept starts_json = is_procedure_of<Function, Value, completion> ||
+    is_procedure_of<Function, Value, completion, const shard_context&>;
+/// asio::parallel decides whether it is an awaitable, which this header does not know.
+template <class Function, class... Arguments>
+concept is_coroutine_of = std::is_invocable_v<Function&, Arguments...> &&
+    std::is_class_v<std::invoke_result_t<Function&, Arguments...>>;
+template <class Function, class Value>
+concept awaits_json =
+    is_coroutine_of<Function, Value> || is_coroutine_of<Function, Value, const record&> ||
+    is_coroutine_of<Function, Value, const record&, const shard_context&>;
+template <class Function, class Value>
+concept handles_json =
+    handles_json_record<Function, Value> || handles_json_batch<Function, Value> ||
+    starts_json<Function, Value> || awaits_json<Function, Value>;
 template <class Function, class Value>
 concept makes_json_handler = std::is_invocable_v<Function&, const shard_context&> &&
     handles_json<std::invoke_result_t<Function&, const shard_context&>, Value>;
@@ -248,20 +270,68 @@ Value parse_json(const record& source) {
   }
 }
 
-/// Parses, and calls the function with what its form asks for.
-/// Errors: permanent_error; what the function throws.
-template <class Value, class Function>
-void call_with_json(Function& function, const record& source, const shard_context& shard) {
-  auto value = parse_json<Value>(source);
-  if constexpr (is_procedure_of<Function, Value>) {
-    static_cast<void>(shard);
-    function(std::move(value));
-  } else if constexpr (is_procedure_of<Function, Value, const record&>) {
-    static_cast<void>(shard);
-    function(std::move(value), source);
-  } else {
-    function(std::move(value), source, shard);
+/// The values that a key was taken from, until the handler takes them: so each is parsed once. They
+/// are those of one shard. A record that comes again after a failure is parsed again.
+/// Thread safety: all functions may be called from any thread.
+template <class Value>
+class parsed_values {
+ public:
+  /// Data that is no value has the partition key, and fails in the handler.
+  /// Errors: what the function throws; std::bad_alloc.
+  template <class Key>
+  std::string key_of(const record& source, Key& key) {
+    std::optional<Value> value;
+    try {
+      value.emplace(parse_json<Value>(source));
+    } catch (const permanent_error&) {
+      return std::string(source.partition_key().value_or(""));
+    }
+    std::string text = key(std::as_const(*value));
+    const std::lock_guard lock(mutex_);
+    values_.insert_or_assign(values_.end(), source.position(), std::move(*value));
+    return text;
   }
+  /// Errors: those of parse_json.
+  Value take(const record& source) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (auto known = values_.extract(source.position())) return std::move(known.mapped());
+    }
+    return parse_json<Value>(source);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<sequence_position, Value> values_;
+};
+
+/// Calls the function with what its form asks for. A function of both forms gets the value alone.
+/// Errors: what the function throws.
+template <class Value, class Function>
+decltype(auto) call_with_value(Function& function, Value&& value, const record& source,
+                               const shard_context& shard) {
+  static_cast<void>(source);
+  static_cast<void>(shard);
+  if constexpr (std::is_invocable_v<Function&, Value>) {
+    return function(std::move(value));
+  } else if constexpr (std::is_invocable_v<Function&, Value, const record&>) {
+    return function(std::move(value), source);
+  } else {
+    return function(std::move(value), source, shard);
+  }
+}
+
+template <class Function, class Value>
+using awaitable_of =
+    decltype(call_with_value(std::declval<Function&>(), std::declval<Value>(),
+                             std::declval<const record&>(), std::declval<const shard_context&>()));
+
+/// The value lives as long as the coroutine of the program, which may refer to it.
+template <class Value, class Function, class Parse>
+awaitable_of<Function, Value> await_with_json(Function& function, const Parse& parse,
+                                              const record& source, const shard_context& shard) {
+  Value value = parse(source);
+  co_await call_with_value(function, std::move(value), source, shard);
 }
 
 /// Whether a batch_failure of records that failed names one of the batch.
@@ -288,7 +358,7 @@ inline bool names_any(const batch_failure& reported, const record_batch& batch) 
 }
 
 template <class Value, class Function>
-void call_with_json(Function& function, const record_batch& batch, const shard_context& shard) {
+void call_with_batch(Function& function, const record_batch& batch, const shard_context& shard) {
   std::vector<json_record<Value>> values;
   std::vector<batch_failure::failed> unparsed;
   values.reserve(batch.size());
@@ -313,5 +383,74 @@ void call_with_json(Function& function, const record_batch& batch, const shard_c
   }
   if (!unparsed.empty()) throw_json_failures(batch, std::move(unparsed), nullptr);
 }
+
+/// A handler for `each`, `batches` or a `parallel`, from a function of values, or from one that
+/// makes it for a shard. `parse` makes a value of a record; a batch has its own parser.
+template <class Value, class Function, class Parse>
+auto with_values(std::shared_ptr<Function> function, Parse parse) {
+  if constexpr (handles_json_record<Function, Value>) {
+    return [function, parse](const record& source, const shard_context& shard) {
+      call_with_value(*function, parse(source), source, shard);
+    };
+  } else if constexpr (starts_json<Function, Value>) {
+    return [function, parse](completion one, const shard_context& shard) {
+      Value value = parse(one.record());
+      if constexpr (is_procedure_of<Function, Value, completion>) {
+        static_cast<void>(shard);
+        (*function)(std::move(value), std::move(one));
+      } else {
+        (*function)(std::move(value), std::move(one), shard);
+      }
+    };
+  } else if constexpr (awaits_json<Function, Value>) {
+    return [function, parse](const record& source,
+                             const shard_context& shard) -> awaitable_of<Function, Value> {
+      return await_with_json<Value>(*function, parse, source, shard);
+    };
+  } else if constexpr (handles_json_batch<Function, Value>) {
+    return [function](const record_batch& batch, const shard_context& shard) {
+      call_with_batch<Value>(*function, batch, shard);
+    };
+  } else {
+    return [function, parse](const shard_context& shard) {
+      using made = std::decay_t<std::invoke_result_t<Function&, const shard_context&>>;
+      auto one = std::make_shared<made>((*function)(shard));
+      require_function<made>(*one);
+      return with_values<Value>(std::move(one), parse);
+    };
+  }
+}
+
+/// What json() makes of a function and a key. Each shard has values of its own.
+template <class Value, class Function, class Key>
+class keyed_json {
+ public:
+  using is_keyed = void;
+
+  keyed_json(std::shared_ptr<Function> function, std::shared_ptr<Key> key)
+      : function_(std::move(function)), key_(std::move(key)) {}
+
+  /// `make(handler, options)` makes the factory of one shard.
+  /// Errors: std::invalid_argument for options with a key of their own; what `make` throws.
+  template <class Make>
+  [[nodiscard]] processor_factory factory(parallel_options options, Make make) const {
+    if (options.key) throw std::invalid_argument("parallel_options: json has a key, too");
+    auto of_shard = [function = function_, key = key_, options = std::move(options),
+                     make = std::move(make)] {
+      const auto values = std::make_shared<parsed_values<Value>>();
+      auto own = options;
+      own.key = [values, key](const record& one) { return values->key_of(one, *key); };
+      return make(
+          with_values<Value>(function, [values](const record& one) { return values->take(one); }),
+          std::move(own));
+    };
+    const auto mode = of_shard().mode();
+    return {[of_shard](const shard_context& shard) { return of_shard()(shard); }, mode};
+  }
+
+ private:
+  std::shared_ptr<Function> function_;
+  std::shared_ptr<Key> key_;
+};
 
 }  // namespace kclxx::detail

@@ -368,8 +368,117 @@ TEST_CASE("where the function of a batch stops, no complete value comes again",
   CHECK(with.persisted() == sequence_position(std::to_string(data.size())));
 }
 
+TEST_CASE("a function of a value and a completion reports when it likes",
+          "[processing][json][completions]") {
+  const bool takes_shard = GENERATE(false, true);
+  const auto lot = std::make_shared<memory_lot>();
+  std::vector<std::pair<click, completion>> started;
+  const auto start = [&](click one, completion whose) {
+    started.emplace_back(std::move(one), std::move(whose));
+  };
+  const failure_policy policy{.bad_record = bad_record::park, .lot = lot};
+  testing::daemon with(takes_shard ? parallel(json<click>([&](click one, completion whose,
+                                                              const shard_context& shard) {
+                                                CHECK(shard.shard_id() == "shardId-000000000000");
+                                                start(std::move(one), std::move(whose));
+                                              }),
+                                              policy)
+                                   : parallel(json<click>([&](click one, completion whose) {
+                                                start(std::move(one), std::move(whose));
+                                              }),
+                                              policy));
+  with.initialize();
+  deliver(with, {{"a", first}, {"b", "no value"}, {"c", second}});
+  INFO(with);
+  REQUIRE(started.size() == 2);
+  CHECK(started[1].first.at == 8);
+  CHECK(lot->data() == strings{"no value"});
+  for (auto& [value, whose] : started) whose.complete();
+  with.request_shutdown();
+  CHECK(with.persisted() == sequence_position("3"));
+}
+
+namespace {
+
+struct counted_click : click {
+  static inline int parsed = 0;
+};
+void from_json(const nlohmann::json& from, counted_click& to) {
+  ++counted_click::parsed;
+  from_json(from, static_cast<click&>(to));
+}
+
+}  // namespace
+
+TEST_CASE("the key of parallel can be taken from the value, which is parsed once",
+          "[processing][json][parallel]") {
+  counted_click::parsed = 0;
+  std::map<std::string, std::vector<std::uint64_t>> got;
+  const auto lot = std::make_shared<memory_lot>();
+  int failures = 1;
+  const auto of_value = json<counted_click>(
+      [&](const counted_click& one) {
+        if (one.at == 1 && failures-- > 0) throw std::runtime_error("once");
+        got[one.page].push_back(one.at);
+      },
+      [](const counted_click& one) { return one.page; });
+  const failure_policy policy{.bad_record = bad_record::park, .lot = lot};
+  testing::daemon with(parallel(of_value, policy, {.lanes = 4}), prompt());
+  with.initialize();
+  // The keys of the records would have another order: /a's first fails, and its second waits.
+  deliver(with, {{"x", R"({"page": "/a", "at": 1})"},
+                 {"y", R"({"page": "/a", "at": 2})"},
+                 {"x", R"({"page": "/b", "at": 1})"},
+                 {"x", "no value"}});
+  with.end_shard();
+  INFO(with);
+  CHECK(got == std::map<std::string, std::vector<std::uint64_t>>{{"/a", {1, 2}}, {"/b", {1}}});
+  CHECK(lot->data() == strings{"no value"});
+  CHECK(counted_click::parsed == 4);  // three, and one that was tried again
+
+  CHECK_THROWS_AS(parallel(of_value, policy, {.key = [](const record&) { return "k"; }}),
+                  std::invalid_argument);
+  CHECK_THROWS_AS(parallel(of_value, policy, {.lanes = 0}), std::invalid_argument);
+}
+
+TEST_CASE("what the key of a value throws is no failure of the record",
+          "[processing][json][parallel]") {
+  testing::daemon with(parallel(
+      json<click>([](const click&) {},
+                  [](const click&) -> std::string { throw std::runtime_error("no key"); })));
+  with.initialize();
+  deliver(with, {{"x", first}});
+  INFO(with);
+  CHECK(with.exit_status() == exit_status::callback_failed);
+}
+
+TEST_CASE("each shard has a function of its own, and values of its own",
+          "[processing][json][parallel]") {
+  int made = 0;
+  strings got;
+  const auto factory = parallel(json<click>(
+      [&](const shard_context&) {
+        ++made;
+        return [&](const click& one) { got.push_back(one.page); };
+      },
+      [](const click& one) { return one.page; }));
+  testing::daemon one(factory);
+  testing::daemon other(factory);
+  one.initialize();
+  other.initialize();
+  deliver(one, {{"x", first}});
+  deliver(other, {{"x", second}});
+  one.end_shard();
+  other.end_shard();
+  CHECK(made == 2);
+  CHECK(got == strings{"/a", "/b"});
+}
+
 TEST_CASE("an empty function of a value is refused", "[processing][json]") {
-  CHECK_THROWS_AS(json<click>(std::function<void(const click&)>()), std::invalid_argument);
+  const std::function<void(const click&)> none;
+  CHECK_THROWS_AS(json<click>(none), std::invalid_argument);
+  CHECK_THROWS_AS(json<click>([](const click&) {}, std::function<std::string(const click&)>()),
+                  std::invalid_argument);
 }
 
 }  // namespace kclxx::test

@@ -20,6 +20,7 @@
 #include <boost/version.hpp>
 
 #include <kclxx/asio.hpp>
+#include <kclxx/json.hpp>
 #include <kclxx/testing/daemon.hpp>
 
 #include "support/catch.hpp"
@@ -51,6 +52,45 @@ TEST_CASE("a coroutine that waits and fails is tried again in virtual time", "[t
   INFO(played);
   CHECK(posted == std::vector<std::string>{"a", "a"});
   CHECK(played.now() - begin >= 2h);
+  CHECK(played.persisted() == sequence_position("SHARD_END"));
+}
+
+TEST_CASE("a coroutine of a value in JSON may refer to it, and its key is the value's",
+          "[testing][asio][json]") {
+  using kclxx::json;
+  std::vector<std::string> ended;
+  const auto handle = [&](const std::string& name, const record& event) -> asio::awaitable<void> {
+    const auto time = std::chrono::seconds(event.partition_key() == "slow" ? 3 : 1);
+    co_await sleep_for(time);
+    ended.push_back(name);
+  };
+  const auto deliver = [&](const kclxx::processor_factory& factory) {
+    ended.clear();
+    daemon played(factory);
+    played.initialize().deliver_records(std::vector<record::fields>{
+        {.data = R"("a name that is not short")", .partition_key = "slow"},
+        {.data = R"("a name that is not short")", .partition_key = "quick"},
+        {.data = R"("another one")", .partition_key = "quick"}});
+    played.end_shard();
+    CHECK(played.persisted() == sequence_position("SHARD_END"));
+  };
+  deliver(kclxx::asio::parallel(json<std::string>(handle)));
+  CHECK(ended == std::vector<std::string>{"a name that is not short", "another one",
+                                          "a name that is not short"});
+  deliver(kclxx::asio::parallel(
+      json<std::string>(handle, [](const std::string& name) { return name; })));
+  CHECK(ended == std::vector<std::string>{"another one", "a name that is not short",
+                                          "a name that is not short"});
+}
+
+TEST_CASE("what is no value is a coroutine's failure", "[testing][asio][json]") {
+  daemon played(
+      kclxx::asio::parallel(kclxx::json<int>([](int) -> asio::awaitable<void> { co_return; }),
+                            {.bad_record = kclxx::bad_record::skip}));
+  played.initialize().deliver({"1", "x", "2"}).end_shard();
+  CHECK(std::count_if(played.log().begin(), played.log().end(), [](const auto& line) {
+          return line.text.find("skipped") != std::string::npos;
+        }) == 1);
   CHECK(played.persisted() == sequence_position("SHARD_END"));
 }
 
