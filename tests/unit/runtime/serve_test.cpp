@@ -345,6 +345,23 @@ TEST_CASE("handlers that throw end the session, and the others are called all th
         }) >= 1);
 }
 
+namespace {
+
+/// Calls the library when it is destroyed, as a writer does that flushes and reports it.
+struct calls_in_destructor {
+  const shard_context& shard;
+  detail::shard_service::timer_id other = 0;
+  explicit calls_in_destructor(const shard_context& its_shard) : shard(its_shard) {}
+  calls_in_destructor(const calls_in_destructor&) = delete;
+  calls_in_destructor& operator=(const calls_in_destructor&) = delete;
+  ~calls_in_destructor() {
+    shard.log(log_level::warning, "destroyed");
+    shard.cancel(other);
+  }
+};
+
+}  // namespace
+
 TEST_CASE("what() of an exception may use the shard", "[serve][P53]") {
   struct asking final : std::exception {
     explicit asking(const shard_context& context) : shard(&context) {}
@@ -367,6 +384,70 @@ TEST_CASE("what() of an exception may use the shard", "[serve][P53]") {
   shard.send(R"({"action":"initialize","shardId":"shard-0"})");
   CHECK(shard.status() == exit_status::callback_failed);
   CHECK(shard.log().await("failed: as told"));
+}
+
+TEST_CASE("the destructor of an exception may use the shard", "[serve][P53]") {
+  struct asks_at_its_end final : std::runtime_error {
+    explicit asks_at_its_end(std::shared_ptr<calls_in_destructor> its_own)
+        : std::runtime_error("as told"), own(std::move(its_own)) {}
+    std::shared_ptr<calls_in_destructor> own;
+  };
+  const bool is_timer = GENERATE(true, false);
+  CAPTURE(is_timer);
+  served_shard shard([&](const shard_context& context) {
+    const auto fail = [&context] {
+      throw asks_at_its_end(std::make_shared<calls_in_destructor>(context));
+    };
+    if (!is_timer) fail();
+    context.after(0ms, fail);
+    return std::make_unique<record_processor_of_nothing>();
+  });
+  shard.send(R"({"action":"initialize","shardId":"shard-0"})");
+  CHECK(shard.status() == exit_status::callback_failed);
+  CHECK(shard.log().await("destroyed"));
+}
+
+TEST_CASE("a thread that waits for its checkpoint waits no longer once the session cannot continue",
+          "[serve]") {
+  std::promise<checkpointer> lent;
+  served_shard shard(lender(lent), manual());
+  shard.initialize("shard-0");
+  const checkpointer checkpointer = lent.get_future().get();
+  shard.process({"a"}, 1);
+  auto outcome = std::async(std::launch::async, [&] {
+    std::error_code result;
+    checkpointer.checkpoint(sequence_position("1"), result);
+    return result;
+  });
+  std::string line;
+  for (std::uint64_t i = 2; line.find("sequenceNumber") == std::string::npos; ++i) {
+    shard.records({"b"}, i);  // the request goes out with the next action
+    line = shard.next_line();
+  }
+  shard.send("no line of a daemon's");  // and no answer
+  CHECK(shard.status() == exit_status::protocol_error);
+  CHECK(outcome.get() == errc::daemon_gone);
+}
+
+TEST_CASE("the end of the input is seen while a callback goes on after its checkpoint",
+          "[serve][P62]") {
+  std::promise<bool> is_stopped;
+  served_shard shard(
+      [&](const record_batch& batch, const checkpointer& checkpointer) {
+        checkpointer.checkpoint(batch);
+        const auto context = detail::service_access::make<shard_context>(
+            {}, detail::service_access::of(checkpointer));
+        is_stopped.set_value(!context->sleep_for(20s));
+      },
+      manual());
+  shard.initialize("shard-0");
+  shard.records({"a"}, 1);
+  const std::string request = shard.next_line();
+  std::this_thread::sleep_for(4 * session::callback_patience);  // what watches it runs out
+  shard.send(request.substr(0, request.size() - 1) + R"(,"error":null})");
+  shard.await_long_callback();
+  CHECK(shard.end() == exit_status::daemon_gone);
+  CHECK(is_stopped.get_future().get());
 }
 
 TEST_CASE("a failure on a thread of the processor's own ends a callback that waits for it",
@@ -665,23 +746,6 @@ TEST_CASE("the stop token ends a sleep, which returns false", "[serve]") {
   CHECK_FALSE(slept.get_future().get());
 }
 
-namespace {
-
-/// Calls the library when it is destroyed, as a writer does that flushes and reports it.
-struct calls_in_destructor {
-  const shard_context& shard;
-  detail::shard_service::timer_id other = 0;
-  explicit calls_in_destructor(const shard_context& its_shard) : shard(its_shard) {}
-  calls_in_destructor(const calls_in_destructor&) = delete;
-  calls_in_destructor& operator=(const calls_in_destructor&) = delete;
-  ~calls_in_destructor() {
-    shard.log(log_level::warning, "destroyed");
-    shard.cancel(other);
-  }
-};
-
-}  // namespace
-
 TEST_CASE("a timer's function may call the library from its destructor", "[serve][timer]") {
   const auto [what, last_action] = GENERATE(table<std::string, std::string>({
       {"its only call has returned", ""},
@@ -709,6 +773,26 @@ TEST_CASE("a timer's function may call the library from its destructor", "[serve
   }
   CHECK(shard.end() == exit_status::ok);
   CHECK(shard.log().entries().size() == 1);
+}
+
+TEST_CASE("a timer that another thread cancels is destroyed without a further line",
+          "[serve][timer]") {
+  std::promise<const shard_context*> lent;
+  std::weak_ptr<int> watched;
+  detail::shard_service::timer_id timer = 0;
+  served_shard shard([&](const shard_context& context) {
+    const auto owned = std::make_shared<int>(0);
+    watched = owned;
+    timer = context.every(1h, [owned] { ++*owned; });
+    lent.set_value(&context);
+    return std::make_unique<record_processor_of_nothing>();
+  });
+  shard.initialize("shard-0");
+  const shard_context& context = *lent.get_future().get();
+  CHECK(!watched.expired());
+  context.cancel(timer);
+  CHECK(eventually([&] { return watched.expired(); }));
+  CHECK(shard.end() == exit_status::ok);
 }
 
 TEST_CASE("the threads of a pool have the signals of the callbacks' thread", "[serve]") {
