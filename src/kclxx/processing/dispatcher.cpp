@@ -2,216 +2,206 @@
 #include "processing/dispatcher.hpp"
 
 #include <algorithm>
-#include <chrono>
-#include <exception>
 #include <stdexcept>
-#include <utility>
+#include <string>
 #include <vector>
 
-#include "processing/taken_record.hpp"
+#include <kclxx/observer.hpp>
 
 namespace kclxx::processing {
 
 using std::chrono::milliseconds;
 
+namespace {
+
+/// Of checkpoints while a callback waits, and of events about the window.
+constexpr std::chrono::seconds pace{1};
+
+}  // namespace
+
 dispatcher::dispatcher(failure_policy policy, const parallel_options& options,
                        const shard_context& shard, bool is_async)
     : options_(options),
-      own_shard_(detail::service_access::with(shard, detail::service_access::of(shard))),
-      shard_(*own_shard_),
+      shard_(detail::service_access::with(shard, detail::service_access::of(shard))),
       service_(detail::service_access::of(shard)),
       stop_(shard.stop_token()),
-      failures_(std::move(policy), shard_),
+      failures_(std::move(policy), *shard_),
       is_async_(is_async),
-      work_(options, is_async_) {}
-
-/// What change() holds the mutex for. carry_out() then does what follows.
-struct dispatcher::locked_change {
-  explicit locked_change(dispatcher& changed)
-      : owner(changed),
-        now(owner.service_->now()),
-        lock(owner.mutex_),
-        were_stuck(owner.work_.handlers().stuck()) {}
-  locked_change(const locked_change&) = delete;
-  locked_change& operator=(const locked_change&) = delete;
-
-  void carry_out() {  // no memory is needed before the notification: it is not lost
-    const bool are_fewer_stuck = owner.work_.handlers().stuck() < were_stuck;
-    dropped = owner.work_.take_dropped();
-    lock.unlock();
-    if (wake_up.notify) owner.service_->notify();
-    if (wake_up.timer) owner.start_timer(*wake_up.timer);
-    if (are_fewer_stuck) owner.report_fewer_stuck();
-  }
-
-  dispatcher& owner;
-  work_list::dropped dropped{};  // declared before the lock, and so destroyed after it
-  const time_point now;
-  wake_ups::to_do wake_up{};
-  std::unique_lock<std::mutex> lock;
-  const std::size_t were_stuck;
-};
+      window_(options, is_async) {}
 
 /// Calls `body` with the mutex held, and after it what calls the service or destroys user code.
 template <class Body>
 void dispatcher::change(Body body) {
-  locked_change change(*this);
-  body(change);
-  change.carry_out();
-}
-
-void dispatcher::start_timer(time_point time) {
-  const auto delay = std::chrono::ceil<milliseconds>(time - service_->now());
-  const auto id = service_->start_timer(std::max(delay, milliseconds(0)), milliseconds(0),
-                                        [self = weak_from_this(), time] {
-                                          if (const auto alive = self.lock()) alive->on_timer(time);
-                                        });
-  std::optional<detail::shard_service::timer_id> superseded;
+  to_do then{service_->now()};
+  std::vector<record_batch> passed;
+  bool are_fewer_stuck = false;
   {
     const std::lock_guard lock(mutex_);
-    superseded = wake_ups_.timer_started(time, id);
+    const std::size_t were_stuck = window_.stuck();
+    body(then);
+    are_fewer_stuck = window_.stuck() < were_stuck;
+    passed = window_.take_passed();
   }
-  if (superseded) service_->cancel_timer(*superseded);
+  if (then.notify) service_->notify();
+  if (then.timer) start_timer(*then.timer);
+  if (!are_fewer_stuck) return;
+  observe_in_order([this](time_point now) { return std::optional(window_.stuck(now)); });
 }
 
-bool dispatcher::has_reached(goal awaited) {
-  if (awaited == goal::room) return work_.queue().wants_more(next_bytes_);
-  if (awaited == goal::empty_window) return work_.window().is_empty();
-  return work_.handlers().running() == 0;
+/// For a thread of the pool. What is thrown ends the session: user code that must not throw.
+template <class Body>
+void dispatcher::guarded(Body body) noexcept {
+  try {
+    body();
+  } catch (...) {
+    auto exception = std::current_exception();
+    try {
+      change([&](to_do& then) { set_failure(exception, phase::fails, then); });
+    } catch (...) {  // NOLINT(bugprone-empty-catch): the next callback throws it
+    }
+  }
 }
 
-std::optional<dispatcher::time_point> dispatcher::next_wake(time_point now) {
-  auto earliest = work_.handlers().next_due();
+// When the callbacks' thread looks again.
+
+bool dispatcher::has_reached(goal awaited) const {
+  if (awaited == goal::room) return window_.wants_more(next_bytes_);
+  if (awaited == goal::empty_window) return window_.is_empty();
+  return awaited == goal::look || window_.running() == 0;
+}
+
+std::optional<dispatcher::time_point> dispatcher::request_due() const {
+  return window_.first() == requested_ ? std::nullopt : std::optional(last_request_ + pace);
+}
+
+std::optional<dispatcher::time_point> dispatcher::next_wake(time_point now) const {
+  auto earliest = window_.next_stuck();
   const auto or_at = [&](const std::optional<time_point>& time) {
     if (time && (!earliest || *time < *earliest)) earliest = time;
   };
   if (!may_take(now)) return earliest;
-  or_at(work_.queue().next_due());
+  or_at(window_.next_retry());
   // A runner takes a probe that is due, so only one to be posted needs the wake-up.
-  const auto probe = work_.is_for_handler() ? failures_.next_probe() : std::nullopt;
-  if (probe && (*probe > now || work_.runners_wanted(runners_) > 0)) or_at(probe);
+  const auto probe = can_begin() ? failures_.next_probe() : std::nullopt;
+  if (probe && (*probe > now || runners_wanted() > 0)) or_at(probe);
   return earliest;
 }
 
+void dispatcher::notify(to_do& then) {
+  waits_until_.reset();
+  then.notify = true;
+}
+
+/// An open callback that does not wait looks before it waits or ends.
+void dispatcher::wake_by(const std::optional<time_point>& time, to_do& then) {
+  if (!time || phase_ == phase::over) return;
+  if (is_open_) {
+    if (waits_until_ && *time < *waits_until_) notify(then);
+  } else if (!timer_ || *time < *timer_) {
+    timer_ = then.timer = time;
+  }
+}
+
+/// Its goal is reached, or it has to look at the time of its next checkpoint.
+void dispatcher::wake_callback_if_due(to_do& then) {
+  if (!waits_until_) return;
+  if (has_reached(waits_for_)) return notify(then);
+  wake_by(request_due(), then);
+}
+
+void dispatcher::start_timer(time_point time) {
+  const auto delay = std::chrono::ceil<milliseconds>(time - service_->now());
+  std::optional superseded = service_->start_timer(
+      std::max(delay, milliseconds(0)), milliseconds(0), [self = weak_from_this(), time] {
+        if (const auto alive = self.lock()) alive->on_timer(time);
+      });
+  {
+    // This one is of no use when an earlier time was asked for meanwhile, otherwise the one before.
+    const std::lock_guard lock(mutex_);
+    if (timer_ == time) std::swap(superseded, timer_id_);
+  }
+  if (superseded) service_->cancel_timer(*superseded);
+}
+
+// Threads of the pool.
+
+template <class Function>
+void dispatcher::post(Function function) {
+  if (!pool_) return;  // join() waits for those that run
+  pool_->post([self = weak_from_this(), function] {
+    if (const auto alive = self.lock()) ((*alive).*function)();
+  });
+}
+
+std::size_t dispatcher::runners_wanted() const {
+  if (!is_async_) return std::min(options_.lanes - runners_, window_.ready());
+  return runners_ == 0 && (!failed_.empty() || window_.can_begin()) ? 1 : 0;
+}
+
 void dispatcher::post_runners() {
-  if (is_over()) return;  // a runner would end at once
-  for (std::size_t more = work_.runners_wanted(runners_); more > 0; --more, ++runners_) {
-    pool_->post([self = weak_from_this()] {
-      if (const auto alive = self.lock()) alive->run();
-    });
-  }
-}
-
-void dispatcher::mark_complete(const attempt_ticket& ticket, wake_ups::to_do& wake_up) {
-  work_.complete(ticket);
-  if (is_async_) post_runners();  // else the runner that calls this continues
-  wake_callback_if_due(wake_up);
-}
-
-void dispatcher::wake_callback_if_due(wake_ups::to_do& wake_up) {
-  if (!wake_ups_.is_waiting()) return;
-  if (has_reached(waits_for_)) return wake_ups_.notify(wake_up);
-  wake_by(reports_.request_due(work_.window()), wake_up);
-}
-
-void dispatcher::wake_by(const std::optional<time_point>& time, wake_ups::to_do& wake_up) {
-  if (time && !has_ended_) wake_ups_.by(*time, wake_up);
-}
-
-void dispatcher::set_failure(std::exception_ptr& exception, failure_kind kind, time_point now,
-                             wake_ups::to_do& wake_up) {
-  if (failed_ == failure_kind::none) {
-    failed_ = kind;
-    failure_ = std::move(exception);
-    wake_by(now, wake_up);
-  }
-  wake_callback_if_due(wake_up);
-}
-
-void dispatcher::clear_if_unused() {
-  if (has_ended_ && runners_ == 0 && !is_parking_) work_.clear();
-}
-
-std::optional<work> dispatcher::take_work(time_point now) {
-  if (!may_take(now)) return std::nullopt;
-  if (!work_.is_for_handler()) return work_.take(now);
-  const auto probe = failures_.try_begin(now);  // none: the circuit is open
-  return probe ? work_.take(now, *probe) : std::nullopt;
+  if (!works()) return;  // a runner would end at once
+  for (std::size_t more = runners_wanted(); more > 0; --more, ++runners_) post(&dispatcher::run);
 }
 
 void dispatcher::run() noexcept {
-  try {
+  guarded([&] {
     for (;;) {
-      std::optional<work> taken;
-      change([&](locked_change& taking) {
-        taken = take_work(taking.now);
-        if (taken) {
-          wake_by(work_.handlers().stuck_at(taking.now), taking.wake_up);
+      std::optional<window::begun> begun;
+      decisions failed;
+      change([&](to_do& then) {
+        if (!may_take(then.now)) {
+          --runners_;
+          return;
+        }
+        if (!failed_.empty()) {
+          failed.splice(failed.end(), failed_, failed_.begin());
+        } else if (window_.can_begin()) {
+          const auto probe = failures_.try_begin(then.now);  // none: the circuit is open
+          if (probe) begun = window_.begin(then.now, *probe);
+        }
+        if (begun || !failed.empty()) {
+          wake_by(window_.stuck_at(then.now), then);
           // A window that is not full wants more.
-          if (work_.queue().ready() == 0) wake_callback_if_due(taking.wake_up);
+          if (window_.ready() == 0) wake_callback_if_due(then);
           return;
         }
         --runners_;
-        clear_if_unused();
-        // While this runner ran, next_wake() left the next probe to it. It is not due at `now`.
-        if (may_take(taking.now) && work_.is_for_handler()) {
-          wake_by(failures_.next_probe(), taking.wake_up);
-        }
+        // While this runner ran, next_wake() left the next probe to it. It is not due now.
+        if (can_begin()) wake_by(failures_.next_probe(), then);
       });
-      if (!taken) break;
-      if (taken->failed) {
-        decide(*taken, std::move(taken->failed));
-      } else if (is_async_) {
-        start_handler(*taken);
+      if (begun) {
+        is_async_ ? start_handler(*begun) : call_handler(*begun);
+      } else if (!failed.empty()) {
+        decide(failed);
       } else {
-        call_handler(*taken);
+        break;
       }
     }
     observe_window(false);
-  } catch (...) {  // no memory, or no thread, can be had
-    break_off(std::current_exception());
-  }
+  });
 }
 
-void dispatcher::break_off(std::exception_ptr exception) noexcept {
-  try {
-    change([&](locked_change& failing) {
-      set_failure(exception, failure_kind::at_once, failing.now, failing.wake_up);
-    });
-  } catch (...) {  // NOLINT(bugprone-empty-catch): the next callback throws it
-  }
-}
-
-void dispatcher::call_handler(const work& work) {
+void dispatcher::call_handler(const window::begun& one) {
   std::exception_ptr thrown;
   try {
-    std::get<record_handler::of_shard> (*handler_)(*work.record, shard_);
+    std::get<record_handler::of_shard> (*handler_)(*one.record, *shard_);
   } catch (...) {
     thrown = std::current_exception();
   }
-  const bool is_late = stop_.stop_requested();
-  if (!is_late && service_->is_observed()) {
-    service_->observe(
-        attempt_event(*work.record, work.attempt, service_->now() - work.began, thrown));
-  }
-  if (thrown || is_late) return decide(work, std::move(thrown));
-  const bool is_outage_over = failures_.on_success();
-  if (work.attempt > 1) failures_.on_retry_success(work.record->position(), work.attempt);
-  change([&](locked_change& completing) {
-    mark_complete(work.ticket, completing.wake_up);
-    if (is_outage_over) post_runners();
-  });
+  if (!thrown) return complete(one.name);
+  decisions of_handler;
+  change([&](to_do& then) { of_handler = failed(one.name, std::move(thrown), then.now); });
+  decide(of_handler);
 }
 
 /// Of an async_record_handler, whose completion may have been reported, dropped or kept when it
 /// throws.
-void dispatcher::start_handler(const work& work) {
+void dispatcher::start_handler(const window::begun& one) {
   std::exception_ptr thrown;
   try {
     std::get<async_record_handler::of_shard> (*handler_)(
-        detail::taken_record::make_completion(weak_from_this(), work.ticket, work.batch,
-                                              *work.record, work.attempt),
-        shard_);
+        detail::taken_record::completion_of({weak_from_this(), one.name, one.batch, *one.record}),
+        *shard_);
   } catch (...) {
     thrown = std::current_exception();
   }
@@ -219,48 +209,74 @@ void dispatcher::start_handler(const work& work) {
   const auto now = service_->now();
   {
     const std::lock_guard lock(mutex_);
-    if (work_.fail_thrown(work, thrown, now) || is_over()) return;
+    if (window_.is_with_handler(one.name)) {
+      failed_.splice(failed_.end(), failed(one.name, std::move(thrown), now));
+      return;
+    }
+    const auto reported = std::find_if(failed_.begin(), failed_.end(), [&](const decision& each) {
+      return each.of.record_number == one.name.record_number;
+    });
+    if (reported != failed_.end()) {
+      std::swap(reported->made.thrown, thrown);  // most likely dropped, since this was thrown
+      return;
+    }
+    if (!works()) return;
   }
   service_->log(log_level::warning,
-                "the handler of record " + to_string(work.record->position()) +
+                "the handler of record " + to_string(one.record->position()) +
                     " reported it as complete, and then threw: " + message_of(thrown));
 }
 
+dispatcher::decisions dispatcher::failed(const ticket& one, std::exception_ptr thrown,
+                                         time_point now) {
+  decisions made;
+  made.push_back(
+      {one, now - window_.began(one), {&window_.at(one), &window_.fail(one), std::move(thrown)}});
+  return made;
+}
+
 /// An exception belongs to one thread at a time, so that it is destroyed where it is handled.
-void dispatcher::decide(const work& work, std::exception_ptr thrown) {
-  std::list<decision> decided(1);
-  decision& one = decided.front();
-  one.of = work;
-  one.made = {work.record, &one.attempts, std::move(thrown)};
-  {
-    const std::lock_guard lock(mutex_);
-    one.attempts = work_.begin_decision(work.ticket);
+void dispatcher::decide(decisions& failed) {
+  decision& one = failed.front();
+  if (!stop_.stop_requested()) {
+    if (service_->is_observed()) {
+      service_->observe(
+          attempt_event(*one.made.record, one.of.attempt, one.duration, one.made.thrown));
+    }
+    failures_.judge({&one.made, 1});
   }
-  if (is_async_ && service_->is_observed()) {
-    service_->observe(
-        attempt_event(*work.record, work.attempt, work.ended - work.began, one.made.thrown));
-  }
-  if (!stop_.stop_requested()) failures_.judge({&one.made, 1});
   if (one.made.bad_since.empty()) return carry_out(one);
-  if (!is_async_) return park(decided);
-  change([&](locked_change&) {
-    to_be_parked_.splice(to_be_parked_.end(), decided);
-    if (std::exchange(is_parking_, true)) return;
-    pool_->post([self = weak_from_this()] {
-      if (const auto alive = self.lock()) alive->run_parker();
-    });
+  if (!is_async_) return park(failed);
+  change([&](to_do&) {
+    to_be_parked_.splice(to_be_parked_.end(), failed);
+    if (!std::exchange(is_parking_, true)) post(&dispatcher::run_parker);
+  });
+}
+
+void dispatcher::run_parker() noexcept {
+  guarded([&] {
+    for (;;) {
+      decisions decided;
+      bool goes_on = false;
+      change([&](to_do&) {
+        decided.swap(to_be_parked_);
+        goes_on = is_parking_ = !decided.empty() && works();
+      });
+      if (!goes_on) return;
+      park(decided);
+    }
   });
 }
 
 /// All at once.
-void dispatcher::park(std::list<decision>& decided) {
+void dispatcher::park(decisions& decided) {
   std::vector<failure> failures;
-  change([&](locked_change& parking) {
+  change([&](to_do& then) {
     for (decision& one : decided) {
-      work_.begin_parking(one.of.ticket, parking.now);
+      window_.begin_parking(one.of, then.now);
       failures.push_back(std::move(one.made));
     }
-    wake_by(work_.handlers().stuck_at(parking.now), parking.wake_up);
+    wake_by(window_.stuck_at(then.now), then);
   });
   failures_.park(failures);
   auto parked = failures.begin();
@@ -270,106 +286,106 @@ void dispatcher::park(std::list<decision>& decided) {
   }
 }
 
-void dispatcher::run_parker() noexcept {
-  try {
-    for (;;) {
-      std::list<decision> decided;
-      bool goes_on = false;
-      change([&](locked_change&) {
-        decided.swap(to_be_parked_);
-        goes_on = is_parking_ = !decided.empty() && !is_over();
-        if (!goes_on) clear_if_unused();
-      });
-      if (!goes_on) return;
-      park(decided);
-    }
-  } catch (...) {
-    break_off(std::current_exception());
-  }
-}
-
 void dispatcher::carry_out(decision& decided) {
   using outcome = failure::outcome;
-  const attempt_ticket& ticket = decided.of.ticket;
   failure& made = decided.made;
   const bool is_late = stop_.stop_requested();  // nothing can be persisted any more
-  change([&](locked_change& deciding) {
+  change([&](to_do& then) {
     if (is_late) {
-      work_.remove(ticket);
+      window_.leave(decided.of);
     } else if (made.decided == outcome::complete) {
-      mark_complete(ticket, deciding.wake_up);
+      window_.complete(decided.of);
+      if (is_async_) post_runners();  // else the runner that calls this continues
+      wake_callback_if_due(then);
     } else if (made.decided == outcome::retry) {
-      const auto due = deciding.now + made.delay;
-      work_.retry(ticket, std::move(decided.attempts), due);
-      wake_by(due, deciding.wake_up);
-      wake_callback_if_due(deciding.wake_up);  // it may have been the last handler that ran
+      const auto due = then.now + made.delay;
+      window_.retry(decided.of, due);
+      wake_by(due, then);
+      wake_callback_if_due(then);  // it may have been the last handler that ran
     } else {
-      work_.remove(ticket);
-      set_failure(
-          made.thrown,
-          made.decided == outcome::stop ? failure_kind::after_handlers : failure_kind::lease_gone,
-          deciding.now, deciding.wake_up);
+      window_.leave(decided.of);
+      set_failure(made.thrown,
+                  made.decided == outcome::stop ? phase::fails_after_handlers : phase::lease_gone,
+                  then);
     }
   });
 }
 
-const handlers_in_progress::attempt* dispatcher::reporting(const attempt_ticket& ticket) {
-  return has_ended_ || stop_.stop_requested() ? nullptr : work_.running(ticket);
+void dispatcher::set_failure(std::exception_ptr& exception, phase kind, to_do& then) {
+  if (phase_ == phase::works) {
+    phase_ = kind;
+    failure_ = std::move(exception);
+    wake_by(then.now, then);
+  }
+  wake_callback_if_due(then);
 }
 
-void dispatcher::complete(const attempt_ticket& ticket) {
-  int number = 0;                             // of the attempt; 0: the report has no effect
-  std::optional<sequence_position> position;  // of a retried record
-  std::optional<observer::record_attempted> observed;
+// Reports.
+
+bool dispatcher::may_report(const ticket& one) {
+  if (!window_.is_with_handler(one)) return false;
+  const bool is_late = phase_ == phase::over || stop_.stop_requested();
+  if (is_late) window_.leave(one);
+  return !is_late;
+}
+
+void dispatcher::complete(const ticket& one) {
+  bool has_effect = false;
   bool is_emptied = false;
-  change([&](locked_change& completing) {
-    const auto* const attempt = reporting(ticket);
-    if (attempt == nullptr) return;
-    number = attempt->number;
-    const record& attempted = work_.window().at(attempt->record_number);
-    if (number > 1) position = attempted.position();
+  std::optional<sequence_position> retried;
+  std::optional<observer::record_attempted> observed;
+  change([&](to_do& then) {
+    has_effect = may_report(one);
+    if (!has_effect) return;
+    if (one.attempt > 1) retried = window_.at(one).position();
     if (service_->is_observed()) {
-      observed = attempt_event(attempted, number, completing.now - attempt->began, nullptr);
+      observed = attempt_event(window_.at(one), one.attempt, then.now - window_.began(one), {});
     }
-    mark_complete(ticket, completing.wake_up);
-    is_emptied = work_.window().is_empty();
+    window_.complete(one);
+    if (is_async_) post_runners();  // else the runner that calls this continues
+    wake_callback_if_due(then);
+    is_emptied = window_.is_empty();
   });
-  if (number == 0) return;
-  if (failures_.on_success())
-    change([this](locked_change&) { post_runners(); });  // an outage is over
-  if (position) failures_.on_retry_success(*position, number);
+  if (!has_effect) return;
+  if (failures_.on_success()) {  // an outage is over
+    change([this](to_do&) { post_runners(); });
+  }
+  if (retried) failures_.on_retry_success(*retried, one.attempt);
   if (observed) service_->observe(std::move(*observed));
   if (is_emptied) observe_window(false);
 }
 
-void dispatcher::fail(const attempt_ticket& ticket, std::exception_ptr exception) {
-  change([&](locked_change& failing) {
-    if (reporting(ticket) == nullptr) return;
-    work_.fail(ticket, std::move(exception), failing.now);
+void dispatcher::fail(const ticket& one, std::exception_ptr exception) {
+  change([&](to_do& then) {
+    if (!may_report(one)) return;
+    failed_.splice(failed_.end(), failed(one, std::move(exception), then.now));
     post_runners();
-    wake_callback_if_due(failing.wake_up);
+    wake_callback_if_due(then);
   });
 }
 
-void dispatcher::touch(const attempt_ticket& ticket) {
-  change([&](locked_change& touching) {
-    work_.handlers().touch(ticket, touching.now);
-    wake_by(work_.handlers().stuck_at(touching.now), touching.wake_up);
+void dispatcher::touch(const ticket& one) {
+  change([&](to_do& then) {
+    window_.touch(one, then.now);
+    wake_by(window_.stuck_at(then.now), then);
   });
 }
+
+// The callbacks' thread.
 
 /// Without an open callback a timer does what has to be done meanwhile.
 template <class Body>
 void dispatcher::callback(Body body) {
   {
     const std::lock_guard lock(mutex_);
-    wake_ups_.set_open(true);
+    is_open_ = true;
   }
   body();  // when it throws, no record is processed any more
-  change([this](locked_change& closing) {
-    wake_ups_.set_open(false);
-    wake_by(next_wake(closing.now), closing.wake_up);
-    if (failure_) wake_by(closing.now, closing.wake_up);
+  change([this](to_do& then) {
+    is_open_ = false;
+    waits_until_.reset();
+    wake_by(next_wake(then.now), then);
+    if (has_failed()) wake_by(then.now, then);
   });
 }
 
@@ -387,34 +403,35 @@ void dispatcher::process(const record_batch& delivered) {
     if (options_.key) {
       for (const record& one : batch) keys.push_back(options_.key(one));
     }
-    for (std::size_t offset = 0;;) {
+    std::size_t admitted = 0;
+    bool is_full = false;
+    do {
       const auto now = service_->now();
       {
         const std::lock_guard lock(mutex_);
-        last_take_.reset();
-        offset += work_.queue().admit(batch, offset, now, keys);
+        last_take_ = time_point::max();
+        admitted += window_.admit(batch, admitted, now, keys);
         post_runners();
-        if (offset < batch.size()) next_bytes_ = batch[offset].data().size();
+        is_full = admitted < batch.size();
+        if (is_full) next_bytes_ = batch[admitted].data().size();
       }
-      if (offset == batch.size()) break;
-      observe_window(true);
-      if (!wait(goal::room, time_point::max())) return;
-    }
+      if (is_full) observe_window(true);
+      if (!wait(is_full ? goal::room : goal::look, time_point::max())) return;
+    } while (is_full);
     if (!batch.empty()) last_admitted_ = batch.back().position();
-    throw_failure(time_point::max());
     request_checkpoint();
     observe_window(false);
   });
 }
 
-void dispatcher::end_takes(const std::optional<time_point>& time) {
+void dispatcher::end_takes(time_point time) {
   const std::lock_guard lock(mutex_);
   last_take_ = time;
 }
 
 void dispatcher::finish() {
   callback([&] {
-    end_takes(std::nullopt);
+    end_takes(time_point::max());
     if (wait(goal::empty_window, time_point::max())) service_->async_checkpoint(std::nullopt, {});
   });
 }
@@ -429,9 +446,9 @@ void dispatcher::drain() {
     std::string rest;
     {
       const std::lock_guard lock(mutex_);
-      if (work_.window().is_empty()) return;
-      rest = std::to_string(work_.window().incomplete()) + ", from " +
-             to_string(work_.window().at(work_.window().begin()).position());
+      if (window_.is_empty()) return;
+      rest =
+          std::to_string(window_.incomplete()) + ", from " + to_string(window_.oldest().position());
     }
     service_->log(log_level::warning, "shutdown: records that are not complete after " +
                                           std::to_string(options_.drain_timeout.count()) +
@@ -440,17 +457,15 @@ void dispatcher::drain() {
 }
 
 void dispatcher::end() {
-  change([this](locked_change&) {
-    has_ended_ = true;
-    clear_if_unused();
-  });
+  const std::lock_guard lock(mutex_);
+  phase_ = phase::over;
 }
 
 void dispatcher::join() {
   std::unique_ptr<detail::thread_pool> pool;
   {
     const std::lock_guard lock(mutex_);
-    has_ended_ = true;
+    phase_ = phase::over;
     pool = std::move(pool_);
   }
   pool.reset();
@@ -463,52 +478,49 @@ bool dispatcher::wait(goal awaited, time_point deadline) {
     auto until = deadline;
     bool has_arrived = false;
     bool is_checkpoint_due = false;
+    auto failure = phase::works;
     {
       const std::lock_guard lock(mutex_);
-      work_.queue().make_due_ready(now);
+      window_.make_due_ready(now);
       post_runners();
+      if (has_failed()) {
+        failure = phase_;
+        if (failure == phase::fails_after_handlers && awaited != goal::no_handler) {
+          awaited = goal::no_handler;
+          until = deadline = std::min(deadline, now + options_.drain_timeout);
+        }
+      }
       has_arrived = has_reached(awaited);
       if (const auto wake = next_wake(now)) until = std::min(until, *wake);
-      if (const auto due = reports_.request_due(work_.window())) {
+      if (const auto due = request_due()) {
         is_checkpoint_due = *due <= now;
         if (!is_checkpoint_due) until = std::min(until, *due);
       }
       waits_for_ = awaited;
-      if (!has_arrived) wake_ups_.begin_wait(until);
+      if (!has_arrived) waits_until_ = until;
     }
-    if (awaited != goal::no_handler) throw_failure(deadline);
+    if (failure != phase::works && (has_arrived || failure != phase::fails_after_handlers)) {
+      throw_failure();
+    }
     if (has_arrived) return true;
     if (is_checkpoint_due) request_checkpoint();
     report_stuck();
-    if (stop_.stop_requested() || now >= deadline) return false;
+    if (stop_.stop_requested() || now >= deadline) {
+      if (failure != phase::works) throw_failure();
+      return false;
+    }
     service_->wait_until_notified(until);
   }
 }
 
-/// wait() calls it for each goal but no_handler, and it calls wait() with that goal alone: so the
-/// two nest once.
-void dispatcher::throw_failure(time_point deadline) {
-  auto kind = failure_kind::none;
+void dispatcher::throw_failure() {
+  auto failure = phase::works;
   {
     const std::lock_guard lock(mutex_);
-    kind = pending_failure();
+    failure = std::exchange(phase_, phase::over);
   }
-  if (kind == failure_kind::none) return;
-  if (kind == failure_kind::after_handlers) {
-    const auto end = service_->now() + options_.drain_timeout;
-    static_cast<void>(wait(goal::no_handler, std::min(end, deadline)));
-  }
-  if (kind != failure_kind::lease_gone) request_checkpoint();
-  rethrow_failure();
-}
-
-void dispatcher::rethrow_failure() {
-  std::exception_ptr why;
-  {
-    const std::lock_guard lock(mutex_);
-    why = std::exchange(failure_, nullptr);
-  }
-  std::rethrow_exception(std::move(why));
+  if (failure != phase::lease_gone) request_checkpoint();
+  std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
 void dispatcher::request_checkpoint() {
@@ -516,86 +528,82 @@ void dispatcher::request_checkpoint() {
   std::optional<sequence_position> position;
   {
     const std::lock_guard lock(mutex_);
-    position = reports_.take_request(work_.window(), now);
+    if (window_.first() == requested_) return;
+    requested_ = window_.first();
+    last_request_ = now;
+    position = window_.watermark();
   }
   if (position) service_->async_checkpoint(*position, {});
 }
 
 void dispatcher::on_timer(time_point due) {
   const auto now = service_->now();
-  auto failure = failure_kind::none;
+  bool fails = false;
   {
     const std::lock_guard lock(mutex_);
-    if (!wake_ups_.timer_fired(due)) return;
-    failure = pending_failure();
-    if (failure == failure_kind::none) {
-      work_.queue().make_due_ready(now);
+    if (timer_ != due) return;  // an earlier one has taken its place
+    timer_.reset();
+    timer_id_.reset();
+    fails = has_failed();
+    if (!fails) {
+      window_.make_due_ready(now);
       post_runners();
     }
   }
-  if (failure != failure_kind::none) {
-    // The daemon reads only while a callback is open: to wait for handlers would be of no use. The
-    // request is sent if the next batch is there already.
-    if (failure != failure_kind::lease_gone) request_checkpoint();
-    rethrow_failure();
-  }
+  // The daemon reads only while a callback is open: to wait for handlers would be of no use. The
+  // request for a checkpoint is sent if the next batch is there already.
+  if (fails) throw_failure();
   report_stuck();
   observe_window(false);
-  change([this](locked_change& waiting) { wake_by(next_wake(waiting.now), waiting.wake_up); });
+  change([this](to_do& then) { wake_by(next_wake(then.now), then); });
 }
 
-/// An event leaves while observing_ is locked: then it is true, and follows the ones before it.
 void dispatcher::report_stuck() {
   const auto now = service_->now();
-  std::vector<attempt_ticket> due;
+  std::vector<stuck_report> reports;
   {
-    const std::lock_guard lock(mutex_);
-    due = work_.handlers().take_due(now);
-  }
-  std::exception_ptr why;
-  for (const attempt_ticket& ticket : due) {
-    std::optional<stuck_report> report;
+    const std::lock_guard in_order(observing_);
     {
-      const std::lock_guard in_order(observing_);
-      {
-        const std::lock_guard lock(mutex_);
-        report = work_.report(ticket, now);
-      }
-      if (!report) continue;
-      service_->observe(report->event);
+      const std::lock_guard lock(mutex_);
+      reports = window_.take_stuck(now);
     }
-    service_->log(log_level::warning, report->text());
-    if (why || !options_.leave_when_stuck) continue;
-    why = std::make_exception_ptr(std::runtime_error("the handler of record " + report->record +
-                                                     " is stuck (leave_when_stuck)"));
+    for (const stuck_report& one : reports) service_->observe(one.event);
   }
-  if (!why) return;
-  change([&](locked_change& failing) {
-    set_failure(why, failure_kind::at_once, failing.now, failing.wake_up);
-  });
+  for (const stuck_report& one : reports) service_->log(log_level::warning, one.text);
+  if (reports.empty() || !options_.leave_when_stuck) return;
+  auto why = std::make_exception_ptr(std::runtime_error(
+      "the handler of record " + reports.front().record + " is stuck (leave_when_stuck)"));
+  change([&](to_do& then) { set_failure(why, phase::fails, then); });
 }
 
-void dispatcher::report_fewer_stuck() {
-  const auto now = service_->now();
-  const std::lock_guard in_order(observing_);
-  observer::handlers_stuck event;
-  {
-    const std::lock_guard lock(mutex_);
-    event = work_.stuck(now);
-  }
-  service_->observe(std::move(event));
-}
+// Observers.
 
-void dispatcher::observe_window(bool is_full) {
-  if (!service_->is_observed()) return;
+/// An event leaves while observing_ is locked: then it is true, and follows the ones before it.
+template <class Event>
+void dispatcher::observe_in_order(Event make) {
   const auto now = service_->now();
   const std::lock_guard in_order(observing_);
-  std::optional<observer::window_changed> event;
+  decltype(make(now)) event;
   {
     const std::lock_guard lock(mutex_);
-    event = reports_.take_event(work_.window(), is_full, now);
+    event = make(now);
   }
   if (event) service_->observe(std::move(*event));
+}
+
+/// When the window has filled or emptied, and once a second in between.
+void dispatcher::observe_window(bool is_full) {
+  if (!service_->is_observed()) return;
+  observe_in_order([&](time_point now) -> std::optional<observer::window_changed> {
+    const bool is_emptied = window_.is_empty() && !was_empty_;
+    if (!is_full && !is_emptied && now - last_event_ < pace) return std::nullopt;
+    last_event_ = now;
+    was_empty_ = window_.is_empty();
+    observer::window_changed event{window_.incomplete(), window_.incomplete_bytes(), std::nullopt,
+                                   window_.watermark()};
+    if (!was_empty_) event.oldest = window_.oldest_delivery();
+    return event;
+  });
 }
 
 }  // namespace kclxx::processing

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chrono>
+#include <exception>
 #include <memory>
 #include <stdexcept>
 #include <string>
-#include <type_traits>
 #include <utility>
 
+#include <kclxx/processing/completion.hpp>
 #include <kclxx/processing/parallel.hpp>
 
 #include "base/duration.hpp"
@@ -43,6 +44,7 @@ parallel_options valid(parallel_options options) {
   require(options.stuck_after >= std::chrono::milliseconds(0), "stuck_after is negative");
   require(options.drain_timeout >= std::chrono::milliseconds(0), "drain_timeout is negative");
   require(!options.key || options.order == order::key, "a key has no effect with order::none");
+  options.stuck_after = detail::clamped(options.stuck_after);
   options.drain_timeout = detail::clamped(options.drain_timeout);
   return options;
 }
@@ -50,25 +52,67 @@ parallel_options valid(parallel_options options) {
 template <class Handler>
 processor_factory make(Handler handler, failure_policy policy, parallel_options options) {
   return {[handler = std::move(handler), policy = processing::checked(std::move(policy)),
-           options = valid(options)](const shard_context& shard) {
-            auto dispatcher = std::make_shared<processing::dispatcher>(
-                policy, options, shard, std::is_same_v<Handler, async_record_handler>);
-            dispatcher->make_handler(handler);
-            return std::make_unique<parallel_processor>(std::move(dispatcher));
+           options = valid(std::move(options))](const shard_context& shard) {
+            return std::make_unique<parallel_processor>(
+                std::make_shared<processing::dispatcher>(policy, options, shard, handler));
           },
           checkpoint_mode::manual};
+}
+
+std::exception_ptr error(const char* text) {
+  return std::make_exception_ptr(std::runtime_error(text));
 }
 
 }  // namespace
 
 processor_factory parallel(record_handler handler, failure_policy policy,
                            parallel_options options) {
-  return make(std::move(handler), std::move(policy), options);
+  return make(std::move(handler), std::move(policy), std::move(options));
 }
 
 processor_factory parallel(async_record_handler handler, failure_policy policy,
                            parallel_options options) {
-  return make(std::move(handler), std::move(policy), options);
+  return make(std::move(handler), std::move(policy), std::move(options));
+}
+
+completion::completion() noexcept = default;
+completion::completion(std::unique_ptr<detail::taken_record> taken) noexcept
+    : taken_(std::move(taken)) {}
+completion::completion(completion&&) noexcept = default;
+
+completion& completion::operator=(completion&& other) noexcept {
+  if (this == &other) return *this;
+  if (taken_) fail(error("the completion was overwritten before it was reported"));
+  taken_ = std::move(other.taken_);
+  return *this;
+}
+
+completion::~completion() {
+  if (taken_) fail(error("the completion was destroyed before it was reported"));
+}
+
+const record& completion::record() const noexcept { return taken_->record; }
+int completion::attempt() const noexcept { return taken_->ticket.attempt; }
+
+void completion::complete() noexcept {
+  const auto taken = std::exchange(taken_, nullptr);
+  if (const auto alive = taken ? taken->owner.lock() : nullptr) alive->complete(taken->ticket);
+}
+
+void completion::fail(std::exception_ptr cause) noexcept {
+  const auto taken = std::exchange(taken_, nullptr);
+  const auto alive = taken ? taken->owner.lock() : nullptr;
+  if (!alive) return;
+  alive->fail(taken->ticket, cause ? std::move(cause)
+                                   : error("the handler reported a failure without an exception"));
+}
+
+void completion::fail(std::string_view message) noexcept {
+  fail(error(std::string(message).c_str()));
+}
+
+void completion::touch() noexcept {
+  if (const auto alive = taken_ ? taken_->owner.lock() : nullptr) alive->touch(taken_->ticket);
 }
 
 }  // namespace kclxx

@@ -2,7 +2,7 @@
 // What opens and closes a circuit, and which attempts it admits, when several run at the same time.
 #include <chrono>
 
-#include "processing/circuit.hpp"
+#include "processing/failure_handling.hpp"
 #include "support/catch.hpp"
 
 namespace {
