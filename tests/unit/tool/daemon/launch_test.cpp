@@ -50,12 +50,12 @@ TEST_CASE("the user's Java options come after ours, and ours give way", "[launch
 
 namespace {
 
-using environment = std::vector<std::pair<std::string, std::string>>;
+using variables = std::vector<std::pair<std::string, std::string>>;
 
 }  // namespace
 
 TEST_CASE("children get the names of stream, application and worker", "[launch]") {
-  const environment expected{{"KCLXX_APPLICATION_NAME", "app"},
+  const variables expected{{"KCLXX_APPLICATION_NAME", "app"},
                              {"KCLXX_STREAM_NAME", "stream"},
                              {"KCLXX_WORKER_ID", "me"}};
   CHECK(compose(settings(kcl_version::kcl3), complete).environment == expected);
