@@ -9,6 +9,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "tool/command_error.hpp"  // IWYU pragma: export
+
 namespace kclxx::tool {
 
 /// One run of the tool: what a command finds besides its options, and the status it leaves.
@@ -56,5 +58,17 @@ void add_seconds(CLI::App& command, const std::string& name, std::chrono::millis
 
 /// Parses, runs the command and gives the process's exit status; messages go to stderr.
 int run_command_line(CLI::App& app, invocation& run, int argc, const char* const* argv);
+
+// Each command adds itself to the tool; its help has what it does.
+
+void add_capture_command(CLI::App& app, invocation& run);
+void add_check_command(CLI::App& app, invocation& run);
+void add_daemon_command(CLI::App& app, invocation& run);
+void add_feed_command(CLI::App& app, invocation& run);
+void add_health_command(CLI::App& app, invocation& run);
+void add_leases_command(CLI::App& app, invocation& run);
+void add_local_command(CLI::App& app, invocation& run);
+void add_new_command(CLI::App& app, invocation& run);
+void add_replay_command(CLI::App& app, invocation& run);
 
 }  // namespace kclxx::tool

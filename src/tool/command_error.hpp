@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <stdexcept>
 #include <string>
@@ -29,8 +31,12 @@ class command_error : public std::runtime_error {
 };
 
 /// Ends a command with exit_status::setup_failed.
-[[noreturn]] void cannot_set_up(const std::string& message);
+[[noreturn]] inline void cannot_set_up(const std::string& message) {
+  throw command_error(exit_status::setup_failed, message);
+}
 /// The same, for a file: "PATH cannot be DONE: " and errno's reason.
-[[noreturn]] void cannot_set_up(const std::filesystem::path& path, const std::string& done);
+[[noreturn]] inline void cannot_set_up(const std::filesystem::path& path, const std::string& done) {
+  cannot_set_up(path.string() + " cannot be " + done + ": " + std::strerror(errno));
+}
 
 }  // namespace kclxx::tool

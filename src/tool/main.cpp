@@ -11,7 +11,7 @@
 
 #include <kclxx/version.hpp>
 
-#include "tool/commands.hpp"
+#include "tool/command.hpp"
 
 namespace {
 

@@ -18,11 +18,10 @@
 #include <unistd.h>
 #include <utility>
 
-#include "tool/atomic_file.hpp"
 #include "tool/command_error.hpp"
+#include "tool/files.hpp"
 #include "tool/process/cancellation.hpp"
 #include "tool/process/program.hpp"
-#include "tool/transcript/transcript_file.hpp"
 
 namespace kclxx::tool {
 

@@ -9,8 +9,7 @@
 #include <vector>
 
 #include "fuzz/expect.hpp"
-#include "tool/transcript/reader.hpp"
-#include "tool/transcript/writer.hpp"
+#include "tool/transcript/transcript.hpp"
 
 namespace {
 

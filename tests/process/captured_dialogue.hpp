@@ -16,9 +16,9 @@
 
 #include "io/line_writer.hpp"
 #include "support/temporary_folder.hpp"
+#include "tool/files.hpp"
 #include "tool/process/program.hpp"
-#include "tool/transcript/reader.hpp"
-#include "tool/transcript/transcript_file.hpp"
+#include "tool/transcript/transcript.hpp"
 
 namespace kclxx::test {
 

@@ -9,7 +9,7 @@
 
 #include "process/replayed.hpp"
 #include "support/catch.hpp"
-#include "tool/atomic_file.hpp"
+#include "tool/files.hpp"
 
 using namespace kclxx::test;
 using kclxx::test::Contains;

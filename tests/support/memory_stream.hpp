@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "tool/transcript/byte_stream.hpp"
+#include "tool/transcript/transcript.hpp"
 
 namespace kclxx::test {
 

@@ -20,7 +20,7 @@
 #include "io/line_writer.hpp"
 #include "io/outlive_signals.hpp"
 #include "tool/capture/recorder.hpp"
-#include "tool/commands.hpp"
+#include "tool/command.hpp"
 #include "tool/process/program.hpp"
 
 namespace kclxx::tool {

@@ -11,8 +11,7 @@
 #include <unistd.h>
 #include <utility>
 
-#include "tool/transcript/lines.hpp"
-#include "tool/transcript/reader.hpp"
+#include "tool/transcript/transcript.hpp"
 
 namespace kclxx::tool {
 

@@ -7,9 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "tool/transcript/entry.hpp"
-#include "tool/transcript/transcript_file.hpp"
-#include "tool/transcript/writer.hpp"
+#include "tool/files.hpp"
+#include "tool/transcript/transcript.hpp"
 
 namespace kclxx::tool {
 

@@ -13,16 +13,17 @@
 #include <boost/algorithm/string/join.hpp>
 
 #include "io/daemon_process.hpp"
-#include "tool/atomic_file.hpp"
 #include "tool/check/report.hpp"
 #include "tool/check/rule.hpp"
-#include "tool/commands.hpp"
+#include "tool/command.hpp"
+#include "tool/files.hpp"
 #include "tool/lockstep/checked_process.hpp"
-#include "tool/payloads.hpp"
 #include "tool/process/cancellation.hpp"
 #include "tool/process/program.hpp"
 
-namespace kclxx::tool {
+namespace kclxx::check {
+
+using tool::exit_status;
 
 namespace {
 
@@ -30,7 +31,7 @@ using names = std::vector<std::string>;
 
 struct check_options {
   names only;
-  check::time_limits limits;
+  time_limits limits;
   std::string data;
   std::string poison;
   std::string prints;
@@ -43,21 +44,21 @@ bool has(const names& all, std::string_view name) {
 }
 
 std::string unknown_rule(const std::string& name) {
-  const auto& all = check::all_rules();
-  const bool is_known = std::any_of(
-      all.begin(), all.end(), [&](const check::rule& candidate) { return candidate.name == name; });
+  const auto& all = all_rules();
+  const bool is_known = std::any_of(all.begin(), all.end(),
+                                    [&](const rule& candidate) { return candidate.name == name; });
   return is_known ? "" : "there is no rule '" + name + "'; --list names them";
 }
 
-std::vector<check::rule> chosen(const check_options& options) {
-  std::vector<check::rule> rules;
-  for (const check::rule& candidate : check::all_rules()) {
+std::vector<rule> chosen(const check_options& options) {
+  std::vector<rule> rules;
+  for (const rule& candidate : all_rules()) {
     if (options.only.empty() || has(options.only, candidate.name)) rules.push_back(candidate);
   }
   return rules;
 }
 
-check::settings settings_from(const check_options& options) {
+settings settings_from(const check_options& options) {
   check::settings settings;
   settings.limits = options.limits;
   if (!options.data.empty()) settings.payloads = read_payloads(options.data);
@@ -76,28 +77,27 @@ struct end_of_rest {
   end_of_rest& operator=(const end_of_rest&) = delete;
 };
 
-std::vector<check::finished_rule> run_rules(const std::vector<check::rule>& rules,
-                                            const check::settings& settings, const names& command) {
+std::vector<finished_rule> run_rules(const std::vector<rule>& rules, const settings& settings,
+                                     const names& command) {
   // In the background of a shell SIGINT and SIGQUIT are ignored. The children would inherit that
   // and seem to survive them.
   install_signal_handlers(ignored_signals::are_taken);
   std::signal(SIGQUIT, SIG_DFL);
   const end_of_rest at_end;
-  const check::child_starter start = [&] {
+  const child_starter start = [&] {
     return std::make_unique<checked_process>(command, settings.limits.step);
   };
-  check::write_tap_header(std::cout, rules.size());
-  std::vector<check::finished_rule> all;
+  write_tap_header(std::cout, rules.size());
+  std::vector<finished_rule> all;
   bool is_initialized = true;  // or each rule would come to the same end
-  for (const check::rule& candidate : rules) {
-    check::result outcome{check::result::verdict::skipped,
-                          "not run, since the child does not answer initialize"};
-    if (is_initialized) outcome = check::run_rule(candidate, start, settings);
+  for (const rule& candidate : rules) {
+    result outcome{result::verdict::skipped, "not run, since the child does not answer initialize"};
+    if (is_initialized) outcome = run_rule(candidate, start, settings);
     if (candidate.name == "initialize") {
-      is_initialized = outcome.is == check::result::verdict::passed;
+      is_initialized = outcome.is == result::verdict::passed;
     }
     all.push_back({candidate, std::move(outcome)});
-    check::write_tap(std::cout, all.size(), candidate, all.back().result);
+    write_tap(std::cout, all.size(), candidate, all.back().result);
     std::cout.flush();
   }
   return all;
@@ -106,8 +106,8 @@ std::vector<check::finished_rule> run_rules(const std::vector<check::rule>& rule
 exit_status run_check(const check_options& options, const names& command) {
   const auto rules = chosen(options);
   std::optional<atomic_file> junit;
-  if (!options.junit.empty()) junit.emplace(options.junit, check::junit_beginning);
-  std::vector<check::finished_rule> all;
+  if (!options.junit.empty()) junit.emplace(options.junit, junit_beginning);
+  std::vector<finished_rule> all;
   try {
     all = run_rules(rules, settings_from(options), command);
   } catch (const start_error& error) {
@@ -115,11 +115,11 @@ exit_status run_check(const check_options& options, const names& command) {
     throw command_error(exit_status::setup_failed, error.what());
   }
   if (junit) {
-    check::write_junit(junit->stream(), boost::join(command, " "), all);
+    write_junit(junit->stream(), boost::join(command, " "), all);
     junit->commit();
   }
   names too_slow;
-  for (const check::finished_rule& one : all) {
+  for (const finished_rule& one : all) {
     if (one.result.has_timed_out) too_slow.emplace_back(one.rule.name);
   }
   if (!too_slow.empty()) {
@@ -127,24 +127,28 @@ exit_status run_check(const check_options& options, const names& command) {
                  "the rule is about: "
               << boost::join(too_slow, ", ") << '\n';
   }
-  if (check::count(all, check::result::verdict::failed) > 0 || !too_slow.empty()) {
+  if (count(all, result::verdict::failed) > 0 || !too_slow.empty()) {
     return exit_status::finding;
   }
-  if (check::count(all, check::result::verdict::passed) > 0) return exit_status::ok;
+  if (count(all, result::verdict::passed) > 0) return exit_status::ok;
   std::cerr << "kclxx check: no result: every rule was skipped (the first: "
             << all.front().result.seen << ")" << '\n';
   return exit_status::finding;
 }
 
-void print_list(const std::vector<check::rule>& rules) {
-  for (const check::rule& candidate : rules) {
+void print_list(const std::vector<rule>& rules) {
+  for (const rule& candidate : rules) {
     std::cout << candidate.name << '\t' << candidate.cites << '\t' << candidate.expected << '\n';
   }
 }
 
 }  // namespace
 
-void add_check_command(CLI::App& app, invocation& run) {
+}  // namespace kclxx::check
+
+namespace kclxx {
+
+void tool::add_check_command(CLI::App& app, invocation& run) {
   CLI::App& command = add_command(
       app,
       {"check",
@@ -155,15 +159,15 @@ void add_check_command(CLI::App& app, invocation& run) {
        "  kclxx check --only shard-end shard-end-throttled -- python3 processor.py\n"
        "  kclxx check --junit results.xml --poison boom -- ./throws_at_boom"},
       child_use::required, run);
-  auto options = std::make_shared<check_options>();
-  const CLI::Validator is_rule(unknown_rule, "");
+  auto options = std::make_shared<check::check_options>();
+  const CLI::Validator is_rule(check::unknown_rule, "");
   command.add_flag(
       "--list", options->lists,
       "Print each rule's name, its number in docs/protocol.md and what it expects; needs "
       "no child");
   command.parse_complete_callback([options, &run] {
     if (!options->lists) return require_child(run);
-    print_list(chosen(*options));
+    check::print_list(check::chosen(*options));
     throw CLI::Success();
   });
   add_option(command, "RULE", "--only", options->only, "Check these rules alone")->check(is_rule);
@@ -181,8 +185,8 @@ void add_check_command(CLI::App& app, invocation& run) {
   add_option(command, "FILE", "--junit", options->junit, "Write the results as JUnit XML, too");
   command.callback([options, &run] {
     ::setenv(io::daemon_variable, io::no_daemon, 1);
-    run.status = static_cast<int>(run_check(*options, run.child));
+    run.status = static_cast<int>(check::run_check(*options, run.child));
   });
 }
 
-}  // namespace kclxx::tool
+}  // namespace kclxx

@@ -36,8 +36,6 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-using tool::xml;
-
 std::string seconds(std::chrono::milliseconds time) {
   const std::string rest = std::to_string(time.count() % 1000);
   return std::to_string(time.count() / 1000) + "." + std::string(3 - rest.size(), '0') + rest;
@@ -63,6 +61,25 @@ void write_case(std::ostream& out, const finished_rule& finished) {
 }
 
 }  // namespace
+
+std::string xml(std::string_view text) {
+  std::string made;
+  while (!text.empty()) {
+    const kclxx::detail::character first = kclxx::detail::first_character(text);
+    const bool is_layout = first.code == '\n' || first.code == '\t';
+    const bool is_bad = (kclxx::detail::is_obeyed(first.code) && !is_layout) ||
+                        first.code == 0xfffe || first.code == 0xffff;
+    made += !first.is_utf8      ? "\ufffd"
+            : is_bad            ? "?"
+            : first.code == '&' ? "&amp;"
+            : first.code == '<' ? "&lt;"
+            : first.code == '>' ? "&gt;"
+            : first.code == '"' ? "&quot;"
+                                : text.substr(0, first.size);
+    text.remove_prefix(first.size);
+  }
+  return made;
+}
 
 std::size_t count(const std::vector<finished_rule>& all, result::verdict verdict) {
   return static_cast<std::size_t>(

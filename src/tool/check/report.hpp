@@ -11,6 +11,10 @@
 
 namespace kclxx::check {
 
+/// The text for XML 1.0, in content or in an attribute. What is not UTF-8 becomes U+FFFD;
+/// what XML cannot hold, or a reader could obey, becomes '?', but for newlines and tabs.
+std::string xml(std::string_view text);
+
 /// The version line and the plan.
 void write_tap_header(std::ostream& out, std::size_t rules);
 /// One test line. A rule that failed, or has a hint, is followed by a block with what was expected,

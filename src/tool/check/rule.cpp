@@ -107,8 +107,7 @@ void expect_persisted(const lockstep_daemon& daemon, const sequence_position& la
 const std::vector<rule>& all_rules() {
   static const std::vector<rule> all = [] {
     std::vector<rule> rules;
-    for (const auto part : {action_rules, framing_rules, value_rules, checkpoint_rules,
-                            shard_end_rules, leaving_rules, processor_rules}) {
+    for (const auto part : {action_rules, line_rules, checkpoint_rules, ending_rules}) {
       for (const rule& next : part()) rules.push_back(next);
     }
     return rules;

@@ -11,36 +11,11 @@
 #include <string_view>
 #include <vector>
 
-#include "tool/lockstep/checked_child.hpp"
 #include "tool/lockstep/lockstep_daemon.hpp"
 
 namespace kclxx::check {
 
-// The daemon that the rules are played by.
-using tool::action;
-using tool::aggregated_records_of;
-using tool::breach;
-using tool::checked_child;
-using tool::checkpoint_seen;
-using tool::child_exit;
-using tool::child_starter;
-using tool::in_quotes;
-using tool::initialize_at;
-using tool::lease_lost;
-using tool::lockstep_daemon;
-using tool::noise_seen;
-using tool::not_applicable;
-using tool::old_shutdown;
-using tool::position_of;
-using tool::raw_records;
-using tool::reaction;
-using tool::read_result;
-using tool::records_of;
-using tool::shard_ended;
-using tool::shutdown_requested;
-using tool::time_limits;
-using tool::to_string;
-using tool::unknown_action;
+using namespace tool;  // the daemon that the rules are played by
 
 /// The child is right under the daemon, and could still do better; what() is how.
 class hint : public std::runtime_error {
@@ -140,12 +115,9 @@ const std::vector<rule>& all_rules();
 
 // The parts of it, a file each.
 std::span<const rule> action_rules();
-std::span<const rule> framing_rules();
-std::span<const rule> value_rules();
+std::span<const rule> line_rules();
 std::span<const rule> checkpoint_rules();
-std::span<const rule> shard_end_rules();
-std::span<const rule> leaving_rules();
-std::span<const rule> processor_rules();
+std::span<const rule> ending_rules();
 
 struct result {
   enum class verdict { passed, failed, skipped };

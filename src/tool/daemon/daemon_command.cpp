@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "tool/commands.hpp"
+#include "tool/command.hpp"
 #include "tool/daemon/jars.hpp"
 #include "tool/daemon/launch.hpp"
 #include "tool/text.hpp"

@@ -8,8 +8,8 @@
 
 #include <boost/algorithm/string/replace.hpp>
 
-#include "tool/atomic_file.hpp"
 #include "tool/command_error.hpp"
+#include "tool/files.hpp"
 #include "tool/packages.hpp"
 #include "tool/process/program.hpp"
 

@@ -25,9 +25,9 @@
 #include "io/line_writer.hpp"
 #include "tool/command_error.hpp"
 #include "tool/daemon/start_guard.hpp"
+#include "tool/files.hpp"
 #include "tool/packages.hpp"
 #include "tool/process/program.hpp"
-#include "tool/transcript/transcript_file.hpp"
 
 namespace kclxx::tool {
 

@@ -12,14 +12,12 @@
 
 #include "daemon_model/lines.hpp"
 #include "io/line_writer.hpp"
-#include "tool/atomic_file.hpp"
 #include "tool/command_error.hpp"
+#include "tool/files.hpp"
 #include "tool/lockstep/checked_process.hpp"
 #include "tool/process/cancellation.hpp"
 #include "tool/text.hpp"
-#include "tool/transcript/lines.hpp"
-#include "tool/transcript/transcript_file.hpp"
-#include "tool/transcript/writer.hpp"
+#include "tool/transcript/transcript.hpp"
 
 namespace kclxx::tool {
 
@@ -38,42 +36,40 @@ constexpr int most_deaths = 3;  // one after another, with nothing covered
 
 std::size_t size_of(const fed_line& line) { return line.data.size() + line.key.size() + 100; }
 
-/// Writes a transcript of what passes.
-class recorded_child final : public checked_child {
+/// A child whose dialogue is written into a transcript.
+class recorded_process final : public checked_process {
  public:
-  recorded_child(std::unique_ptr<checked_child> child, const std::string& file,
-                 const std::string& shard, const std::string& program)
-      : child_(std::move(child)), file_(file, output_file::access::owner), writer_(file_) {
+  recorded_process(const std::vector<std::string>& command, child_dialogue::error_handler on_error,
+                   const std::string& file, const std::string& shard)
+      : checked_process(command, unlimited.step, std::move(on_error)),
+        file_(file, output_file::access::owner),
+        writer_(file_) {
     writer_.write(transcript::header{
-        shard, transcript::format_time(std::chrono::system_clock::now()), {program}});
+        shard, transcript::format_time(std::chrono::system_clock::now()), {command.front()}});
   }
 
   bool send(std::string_view bytes) override {
     write(entry_kind::daemon_line, bytes.substr(0, bytes.size() - 1));
-    return child_->send(bytes);
+    return checked_process::send(bytes);
   }
   bool answer(std::string_view bytes) override {
     write(entry_kind::daemon_line, bytes.substr(0, bytes.size() - 1));
-    return child_->answer(bytes);
+    return checked_process::answer(bytes);
   }
-  bool wait_until_read() override { return child_->wait_until_read(); }
   read_result next_line(std::chrono::milliseconds limit) override {
-    read_result next = child_->next_line(limit);
+    read_result next = checked_process::next_line(limit);
     if (next.what == read_result::kind::line) write(entry_kind::child_line, next.text);
     if (next.what == read_result::kind::end_of_output && !std::exchange(has_ended_, true)) {
       write(entry_kind::end_of_output, {});
     }
     return next;
   }
-  void pause(std::chrono::milliseconds time) override { child_->pause(time); }
   void close_input() override {
     write(entry_kind::end_of_input, {});
-    child_->close_input();
+    checked_process::close_input();
   }
-  void abandon() override { child_->abandon(); }
-  void signal(std::string_view name) override { child_->signal(name); }
   std::optional<child_exit> wait_end(std::chrono::milliseconds limit) override {
-    const auto end = child_->wait_end(limit);
+    const auto end = checked_process::wait_end(limit);
     if (end) {
       const bool was_killed = end->signal != 0;
       write(was_killed ? entry_kind::killed : entry_kind::exit, {},
@@ -81,7 +77,6 @@ class recorded_child final : public checked_child {
     }
     return end;
   }
-  std::string error_text() override { return child_->error_text(); }
 
  private:
   void write(entry_kind kind, std::string_view line, int number = 0) {
@@ -91,7 +86,6 @@ class recorded_child final : public checked_child {
     writer_.write(one);
   }
 
-  std::unique_ptr<checked_child> child_;
   output_file file_;
   transcript::writer writer_;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
@@ -174,14 +168,15 @@ void fed_shard::run() {
 // One child.
 void fed_shard::play() {
   whole_lines error;
-  std::unique_ptr<checked_child> child = std::make_unique<checked_process>(
-      options_.command, unlimited.step, [&error](std::string_view text) { error.take(text); });
+  const auto on_error = [&error](std::string_view text) { error.take(text); };
+  std::unique_ptr<checked_child> child;
   ++lives_;
-  if (!options_.transcripts.empty()) {
+  if (options_.transcripts.empty()) {
+    child = std::make_unique<checked_process>(options_.command, unlimited.step, on_error);
+  } else {
     const std::string life = lives_ == 1 ? "" : "-" + std::to_string(lives_);
-    child = std::make_unique<recorded_child>(std::move(child),
-                                             options_.transcripts + "/" + id_ + life + ".jsonl",
-                                             id_, options_.command.front());
+    child = std::make_unique<recorded_process>(
+        options_.command, on_error, options_.transcripts + "/" + id_ + life + ".jsonl", id_);
   }
   const sequence_position start = position_at(covered_);
   lockstep_daemon daemon(std::move(child), id_, unlimited, start);

@@ -29,12 +29,11 @@
 #include "io/daemon_process.hpp"
 #include "io/descriptor.hpp"
 #include "protocol/utf8.hpp"
-#include "tool/commands.hpp"
+#include "tool/command.hpp"
 #include "tool/feed/fed_shard.hpp"
+#include "tool/files.hpp"
 #include "tool/line_splitter.hpp"
-#include "tool/payloads.hpp"
 #include "tool/process/cancellation.hpp"
-#include "tool/transcript/transcript_file.hpp"
 
 namespace kclxx::tool {
 

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "io/descriptor.hpp"
-#include "tool/commands.hpp"
+#include "tool/command.hpp"
 #include "tool/text.hpp"
 
 namespace kclxx::tool {

@@ -10,8 +10,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "tool/commands.hpp"
-#include "tool/lease_table/lease_text.hpp"
+#include "tool/command.hpp"
 #include "tool/lease_table/observation.hpp"
 #include "tool/process/cancellation.hpp"
 #include "tool/process/program.hpp"

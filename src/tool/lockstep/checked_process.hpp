@@ -7,13 +7,13 @@
 #include <string_view>
 #include <vector>
 
-#include "tool/lockstep/checked_child.hpp"
+#include "tool/lockstep/lockstep_daemon.hpp"
 #include "tool/process/child_dialogue.hpp"
 
 namespace kclxx::tool {
 
 /// A process that is played the daemon, with the last part of its stderr.
-class checked_process final : public checked_child {
+class checked_process : public checked_child {
  public:
   /// `on_error` gets all of its stderr, in pieces. Errors: start_error.
   checked_process(const std::vector<std::string>& command, std::chrono::milliseconds limit,

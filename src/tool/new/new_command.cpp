@@ -13,9 +13,9 @@
 
 #include <boost/algorithm/string/replace.hpp>
 
-#include "tool/atomic_file.hpp"
-#include "tool/commands.hpp"
+#include "tool/command.hpp"
 #include "tool/embedded.hpp"
+#include "tool/files.hpp"
 
 namespace kclxx::tool {
 

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/replay/effect_files.hpp"
 
+#include <cerrno>
+#include <cstdlib>
 #include <fstream>
+#include <system_error>
 
 #include <boost/algorithm/string/replace.hpp>
 
 #include "tool/command_error.hpp"
 
-namespace kclxx::tool {
+namespace kclxx::replay {
 
 namespace fs = std::filesystem;
 
@@ -15,7 +18,7 @@ namespace {
 
 void read_lines(const fs::path& file, const std::string& prefix, effect_lines& lines) {
   std::ifstream in(file, std::ios::binary);
-  if (!in) throw command_error(exit_status::setup_failed, file.string() + " cannot be opened");
+  if (!in) tool::cannot_set_up(file.string() + " cannot be opened");
   for (std::string line; std::getline(in, line);) ++lines[prefix + line];
 }
 
@@ -58,17 +61,27 @@ effect_comparison compare_effects(const effect_lines& without_faults,
 }
 
 effect_directories::effect_directories() {
+  std::string name = (fs::temp_directory_path() / "kclxx-effects-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) {
+    throw std::system_error(errno, std::generic_category(), name + " cannot be made");
+  }
+  root_ = name;
   fs::create_directory(without_faults());
   fs::create_directory(with_faults());
 }
 
+effect_directories::~effect_directories() {
+  std::error_code ignored;
+  if (!is_kept_) fs::remove_all(root_, ignored);
+}
+
 std::string effect_directories::keep() {
-  root_.keep();
-  return root_.path().string();
+  is_kept_ = true;
+  return root_.string();
 }
 
 std::string effect_directories::replaced(const std::string& text, const fs::path& directory) {
   return boost::replace_all_copy(text, placeholder, directory.string());
 }
 
-}  // namespace kclxx::tool
+}  // namespace kclxx::replay

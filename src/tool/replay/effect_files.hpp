@@ -9,9 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tool/replay/temporary_directory.hpp"
-
-namespace kclxx::tool {
+namespace kclxx::replay {
 
 /// How often each line is there, in any order: shards that are played in parallel write in any.
 using effect_lines = std::map<std::string, std::uint64_t>;
@@ -36,17 +34,18 @@ struct effect_comparison {
 effect_comparison compare_effects(const effect_lines& without_faults,
                                   const effect_lines& with_faults);
 
-/// Two empty directories, for a run without faults and one with them. They are removed at the end
-/// of its life, unless they are kept.
+/// Two empty directories that only the user can read, for a run without faults and one with them.
+/// They are removed at the end of its life, unless they are kept.
 /// Errors: std::filesystem::filesystem_error, std::system_error.
 class effect_directories {
  public:
   effect_directories();
+  ~effect_directories();
+  effect_directories(const effect_directories&) = delete;
+  effect_directories& operator=(const effect_directories&) = delete;
 
-  [[nodiscard]] std::filesystem::path without_faults() const {
-    return root_.path() / "without-faults";
-  }
-  [[nodiscard]] std::filesystem::path with_faults() const { return root_.path() / "with-faults"; }
+  [[nodiscard]] std::filesystem::path without_faults() const { return root_ / "without-faults"; }
+  [[nodiscard]] std::filesystem::path with_faults() const { return root_ / "with-faults"; }
   std::string keep();
 
   /// What stands for one of them in the child's command and in the name of the file.
@@ -54,7 +53,8 @@ class effect_directories {
   static std::string replaced(const std::string& text, const std::filesystem::path& directory);
 
  private:
-  temporary_directory root_{"effects"};
+  std::filesystem::path root_;
+  bool is_kept_ = false;
 };
 
-}  // namespace kclxx::tool
+}  // namespace kclxx::replay

@@ -3,20 +3,29 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <ctime>
 #include <deque>
+#include <fcntl.h>
+#include <filesystem>
+#include <iostream>
 #include <iterator>
 #include <random>
 #include <regex>
+#include <sys/file.h>
+#include <system_error>
 #include <utility>
 
 #include <kclxx/record.hpp>
 
 #include "daemon_model/lines.hpp"
+#include "io/descriptor.hpp"
 #include "protocol/base64.hpp"
 #include "protocol/decimal.hpp"
 #include "protocol/message.hpp"
+#include "tool/command_error.hpp"
+#include "tool/files.hpp"
 #include "tool/foreign_json.hpp"
 
 namespace kclxx::replay {
@@ -206,6 +215,58 @@ parked_shard parked_records::play(const std::string& name, const shard& shard) {
   end_batch();
   result.dialogue += daemon_model::action_line(protocol::action_kind::shutdown_requested) + "\n";
   return result;
+}
+
+namespace {
+
+/// A process that began to park a record before the file was moved away ends the line under this
+/// lock. Without the lock the file is read as it is.
+void wait_for_writer(const std::string& file) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error)) return;  // a pipe can be opened once
+  const io::descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  while (::flock(opened.get(), LOCK_SH) != 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace
+
+std::vector<parked_shard> read_parked_files(const std::vector<std::string>& files,
+                                            std::string run) {
+  if (run.empty()) run = parked_records::new_run();
+  parked_records records;
+  std::vector<parked_shard> shards;
+  try {
+    for (const std::string& file : files) {
+      wait_for_writer(file);
+      records.add_file(file, tool::text_of_file(file));
+    }
+    shards = records.shards(run);
+  } catch (const parked_error& error) {
+    throw tool::command_error(tool::exit_status::bad_transcript, error.what());
+  }
+  for (const std::string& place : records.cut_off()) {
+    std::cerr << "kclxx replay: " << place
+              << ": left out, since it is cut off: a record is complete once its line is whole\n";
+  }
+  if (shards.empty()) {
+    throw tool::command_error(tool::exit_status::bad_transcript,
+                              "there is no parked record in the files");
+  }
+  std::cerr << "kclxx replay: the names of the shards begin with " << run
+            << "; to continue this run if it breaks off: --as " << run << "\n";
+  return shards;
+}
+
+void count_parked(const std::vector<parked_shard>& shards, replay_result& played) {
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    replayed_shard& shard = played.shards[i];
+    const auto reached = shard.summary.resume.value_or(sequence_position("TRIM_HORIZON"));
+    const auto& positions = shards[i].positions;  // in order
+    const auto end = std::upper_bound(positions.begin(), positions.end(), reached);
+    shard.parked = parked_count{shards[i].shard, shards[i].lines, positions.size(),
+                                static_cast<std::size_t>(end - positions.begin())};
+  }
 }
 
 }  // namespace kclxx::replay

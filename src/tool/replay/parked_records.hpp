@@ -14,6 +14,8 @@
 
 #include <kclxx/sequence_position.hpp>
 
+#include "tool/replay/replay_result.hpp"
+
 namespace kclxx::replay {
 
 /// What is in a file that is no file of parked records; what() begins with the file and the line.
@@ -76,5 +78,13 @@ class parked_records {
   std::map<shard_name, shard> shards_;
   std::vector<std::string> cut_off_;
 };
+
+/// `run` is the name of an earlier run to be continued; without one, a new one is made. It and what
+/// was cut off are named on stderr. Blocking: a process that is just parking a record.
+/// Errors: command_error for what is no file of parked records; std::system_error.
+std::vector<parked_shard> read_parked_files(const std::vector<std::string>& files, std::string run);
+
+/// Adds to the result of each shard how many records it has, and how many are complete.
+void count_parked(const std::vector<parked_shard>& shards, replay_result& played);
 
 }  // namespace kclxx::replay

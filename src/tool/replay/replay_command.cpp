@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <atomic>
+#include <cstddef>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <functional>
 #include <iostream>
@@ -8,29 +11,178 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "io/daemon_process.hpp"
-#include "tool/atomic_file.hpp"
-#include "tool/commands.hpp"
+#include "tool/command.hpp"
+#include "tool/command_error.hpp"
 #include "tool/embedded.hpp"
+#include "tool/files.hpp"
 #include "tool/process/cancellation.hpp"
+#include "tool/process/child_dialogue.hpp"
 #include "tool/replay/effect_files.hpp"
-#include "tool/replay/options.hpp"
-#include "tool/replay/parked_files.hpp"
-#include "tool/replay/replay_files.hpp"
+#include "tool/replay/faults.hpp"
+#include "tool/replay/parked_records.hpp"
+#include "tool/replay/player.hpp"
 #include "tool/replay/replay_result.hpp"
+#include "tool/transcript/transcript.hpp"
 
-namespace kclxx::tool {
+namespace kclxx::replay {
+
+using namespace tool;
 
 namespace {
+
+constexpr std::size_t most_at_once = 8;
+
+/// The name of a transcript's file, or where its text is from. Lifetime: of the text, that of the
+/// call.
+struct replay_input {
+  std::string name;
+  std::optional<std::string_view> text{};
+};
+
+class text_source : public transcript::byte_source {
+ public:
+  explicit text_source(std::string_view text) : left_(text) {}
+  std::size_t read(char* target, std::size_t size) override {
+    const std::size_t taken = left_.copy(target, size);
+    left_.remove_prefix(taken);
+    return taken;
+  }
+
+ private:
+  std::string_view left_;
+};
+
+std::unique_ptr<transcript::byte_source> source_of(const replay_input& input) {
+  if (input.text) return std::make_unique<text_source>(*input.text);
+  return std::make_unique<input_file>(input.name);
+}
+
+/// Why the transcript cannot be compared with a child, or nullptr.
+const char* why_not_comparable(const transcript::reader& reader, expectation expected) {
+  if (expected == expectation::answers && !reader.head()) {
+    return "the file has only the daemon's lines, so --expect has nothing to compare "
+           "with; --expect-final has";
+  }
+  if (expected != expectation::none && reader.head() && reader.head()->command.empty()) {
+    return "it was made without a child, so there is nothing to compare with";
+  }
+  return nullptr;
+}
+
+/// Plays the transcript against one child, the first or a successor.
+void play_to_child(const replay_input& input, const std::vector<std::string>& command,
+                   const replay::options& options, shard_state& shard) {
+  const auto source = source_of(input);
+  std::optional<transcript::reader> reader;
+  try {
+    reader.emplace(*source, input.name);
+  } catch (const transcript::transcript_error& error) {
+    shard.result.damage = diagnostic{error.line_number(), error.problem(), {}};
+    return;
+  }
+  if (const char* const problem = why_not_comparable(*reader, options.expected)) {
+    shard.result.damage = diagnostic{1, problem, {}};
+    return;
+  }
+  whole_lines error;
+  child_dialogue child(command, [&error](std::string_view text) { error.take(text); });
+  player player(options, shard, *reader, child);
+  while (player.play_next()) {
+  }
+  player.finish();
+}
+
+/// Plays one transcript. What is wrong with it or the child is in the summary.
+/// Errors: std::system_error when the file cannot be read; start_error.
+summary replay_shard(const replay_input& input, const std::vector<std::string>& command,
+                     const replay::options& options) {
+  shard_state shard(options);
+  do {
+    play_to_child(input, command, options, shard);
+  } while (shard.successor_begins);
+  return std::move(shard.result);
+}
+
+void play(replayed_shard& shard, const replay_input& input, const std::vector<std::string>& child,
+          const replay::options& options) {
+  try {
+    shard.summary = replay_shard(input, child, options);
+  } catch (const cancelled&) {  // reported for all shards together
+  } catch (const std::exception& error) {
+    shard.setup_error = error.what();
+  }
+}
+
+/// Plays transcripts, each against a child of its own, several at a time. What is wrong with
+/// one of them is in its part of the result.
+/// Errors: cancelled; std::system_error when no thread can be started.
+replay_result replay_files(const std::vector<replay_input>& inputs,
+                           const std::vector<std::string>& child, const replay::options& options) {
+  replay_result result;  // each shard's part belongs to the thread that plays it
+  for (const replay_input& input : inputs) result.shards.push_back({input.name, {}, {}});
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < inputs.size() && cancellation_signal() == 0; i = next++) {
+      play(result.shards[i], inputs[i], child, options);
+    }
+  };
+  std::vector<std::jthread> threads;
+  try {
+    const std::size_t count = std::min(most_at_once, inputs.size());
+    for (std::size_t i = 0; i < count; ++i) threads.emplace_back(work);
+  } catch (const std::system_error&) {
+    if (threads.empty()) throw;  // fewer only take longer
+  }
+  threads.clear();
+  throw_if_cancelled();
+  return result;
+}
+
+/// Plays them without faults, then with those of `options`, and compares what the child left in
+/// `effects`. The words of `child` and the name `effects` may have effect_directories::placeholder.
+/// The result is that of the second run.
+/// Errors: the same; command_error when the first run failed or left no effects; those of
+/// effect_directories.
+replay_result replay_files_twice(const std::vector<replay_input>& inputs,
+                                 const std::vector<std::string>& child,
+                                 const replay::options& options, const std::string& effects) {
+  const auto play_in = [&](const std::filesystem::path& directory,
+                           const replay::options& play_options) {
+    std::vector<std::string> command = child;
+    for (std::string& word : command) word = effect_directories::replaced(word, directory);
+    return replay_files(inputs, command, play_options);
+  };
+  effect_directories directories;
+  replay::options without_faults = options;
+  without_faults.faults = {};
+  const replay_result reference = play_in(directories.without_faults(), without_faults);
+  if (reference.status() != exit_status::ok) {
+    print_text(std::cerr, reference);
+    throw command_error(reference.status(), "the run without faults failed");
+  }
+  const effect_lines expected =
+      read_effects(effect_directories::replaced(effects, directories.without_faults()));
+  replay_result result = play_in(directories.with_faults(), options);
+  const std::filesystem::path left =
+      effect_directories::replaced(effects, directories.with_faults());
+  // A child that a fault has ended early may have left nothing.
+  result.effects = compare_effects(
+      expected, std::filesystem::exists(left) ? read_effects(left) : effect_lines{});
+  if (!result.effects->is_same()) result.effects->kept_in = directories.keep();
+  return result;
+}
 
 struct replay_arguments {
   std::vector<std::string> files;
   replay::options options;
   std::optional<std::string> faults;
-  unsigned parallel = 8;
   bool prints_json = false;
   bool is_parked = false;
   std::string run;  // of parked records, to be continued
@@ -56,7 +208,7 @@ void require_comparable_effects(const replay_arguments& arguments,
   const auto has_place = [](const std::string& word) {
     return word.find(effect_directories::placeholder) != std::string::npos;
   };
-  if (arguments.options.faults == replay::faults{}) {
+  if (arguments.options.faults == faults{}) {
     throw command_error(exit_status::usage,
                         "--effects compares with a run without faults: --faults is missing");
   }
@@ -74,7 +226,7 @@ void validate(const replay_arguments& arguments, const std::vector<std::string>&
   const bool kills = replay::kills(arguments.options.faults);
   if (kills || !arguments.effects.empty()) require_files_to_read_again(arguments);
   if (!arguments.effects.empty()) require_comparable_effects(arguments, child);
-  if (kills && arguments.options.expected == replay::expectation::answers) {
+  if (kills && arguments.options.expected == expectation::answers) {
     throw command_error(exit_status::usage,
                         "--expect excludes kill-at and kill: no recording has the answers of a "
                         "successor; --expect-final compares where it came to");
@@ -83,11 +235,11 @@ void validate(const replay_arguments& arguments, const std::vector<std::string>&
 
 int run_replay(replay_arguments& arguments, const std::vector<std::string>& child) {
   try {
-    if (arguments.faults) arguments.options.faults = replay::parse_faults(*arguments.faults);
+    if (arguments.faults) arguments.options.faults = parse_faults(*arguments.faults);
   } catch (const std::invalid_argument& error) {
     throw command_error(exit_status::usage, error.what());
   }
-  std::vector<replay::parked_shard> parked;
+  std::vector<parked_shard> parked;
   std::vector<replay_input> inputs;
   if (arguments.is_parked) {
     parked = read_parked_files(arguments.files, arguments.run);
@@ -104,10 +256,10 @@ int run_replay(replay_arguments& arguments, const std::vector<std::string>& chil
     report.emplace(arguments.report, page.substr(0, page.find("-->")));
   }
   install_signal_handlers(ignored_signals::stay_ignored);
-  replay_result result = arguments.effects.empty()
-                             ? replay_files(inputs, child, arguments.options, arguments.parallel)
-                             : replay_files_twice(inputs, child, arguments.options,
-                                                  arguments.parallel, arguments.effects);
+  replay_result result =
+      arguments.effects.empty()
+          ? replay_files(inputs, child, arguments.options)
+          : replay_files_twice(inputs, child, arguments.options, arguments.effects);
   if (arguments.is_parked) count_parked(parked, result);
   if (arguments.prints_json) {
     print_json(std::cout, result);
@@ -134,8 +286,6 @@ void add_choice(CLI::App& command, const std::string& name, const std::string& d
 }
 
 void add_options(CLI::App& command, replay_arguments& arguments) {
-  using replay::answers_from;
-  using replay::expectation;
   add_option(command, "", "FILE", arguments.files, "Transcripts, one for each shard; - is stdin")
       ->required();
   auto* const parked = command.add_flag(
@@ -146,8 +296,7 @@ void add_options(CLI::App& command, replay_arguments& arguments) {
              "Continue a run of --parked that broke off, under the name that it has printed")
       ->needs(parked)
       ->check([](const std::string& name) {
-        return replay::parked_records::is_run(name) ? std::string()
-                                                    : name + " is not the name of a run";
+        return parked_records::is_run(name) ? std::string() : name + " is not the name of a run";
       });
   add_choice(command, "--answers",
              "Checkpoints fail where the recorded ones failed, or only where the child is wrong",
@@ -181,10 +330,6 @@ void add_options(CLI::App& command, replay_arguments& arguments) {
   all->excludes(parked);
   add_seconds(command, "--timeout", arguments.options.timeout,
               "How long a child may take for an action before it counts as hung", 1e6);
-  add_option(command, "N", "--parallel", arguments.parallel,
-             "How many shards are played in parallel")
-      ->check(whole_number_between(1, 1000))
-      ->capture_default_str();
   add_option(command, "FILE.html", "--report", arguments.report,
              "Write a page with plots of each shard over time");
   add_option(command, "FILE", "--effects", arguments.effects,
@@ -197,7 +342,11 @@ void add_options(CLI::App& command, replay_arguments& arguments) {
 
 }  // namespace
 
-void add_replay_command(CLI::App& app, invocation& run) {
+}  // namespace kclxx::replay
+
+namespace kclxx {
+
+void tool::add_replay_command(CLI::App& app, invocation& run) {
   CLI::App& command = add_command(
       app,
       {"replay",
@@ -211,12 +360,12 @@ void add_replay_command(CLI::App& app, invocation& run) {
        "  kclxx replay --faults kill=0.2 --effects {dir}/shardId-000000000000.counts shard0.jsonl "
        "-- ./word_count {dir}"},
       child_use::required, run);
-  auto arguments = std::make_shared<replay_arguments>();
-  add_options(command, *arguments);
+  auto arguments = std::make_shared<replay::replay_arguments>();
+  replay::add_options(command, *arguments);
   command.callback([arguments, &run] {
     ::setenv(io::daemon_variable, io::no_daemon, 1);
-    run.status = run_replay(*arguments, run.child);
+    run.status = replay::run_replay(*arguments, run.child);
   });
 }
 
-}  // namespace kclxx::tool
+}  // namespace kclxx

@@ -14,18 +14,20 @@
 #include "tool/embedded.hpp"
 #include "tool/text.hpp"
 
-namespace kclxx::tool {
+namespace kclxx::replay {
 
-replay::totals replay_result::total() const {
-  replay::totals all;
+using namespace tool;
+
+totals replay_result::total() const {
+  totals all;
   for (const replayed_shard& shard : shards) all.add(shard.summary.counts);
   return all;
 }
 
 std::chrono::nanoseconds replay_result::took() const noexcept {
-  replay::summary all;
+  summary all;
   for (const replayed_shard& shard : shards) {
-    const replay::summary& summary = shard.summary;
+    const summary& summary = shard.summary;
     if (!summary.first_status) continue;
     all.first_status =
         std::min(all.first_status.value_or(*summary.first_status), *summary.first_status);
@@ -85,7 +87,7 @@ void print_row(std::ostream& out, std::string_view name, std::string_view conten
       << printable(content) << "\n";
 }
 
-void print_counts(std::ostream& out, const replay::totals& counts, nanoseconds took) {
+void print_counts(std::ostream& out, const totals& counts, nanoseconds took) {
   print_row(out, "records",
             grouped(counts.records) + " in " + grouped(counts.batches) + " batches, " +
                 bytes(static_cast<double>(counts.data_bytes)) + " of data in " +
@@ -111,22 +113,21 @@ void print_counts(std::ostream& out, const replay::totals& counts, nanoseconds t
 }
 
 void print_diagnostic(std::ostream& out, std::string_view kind, const std::string& file,
-                      const replay::diagnostic& diagnostic) {
+                      const diagnostic& diagnostic) {
   print_row(out, kind,
             file + ":" + std::to_string(diagnostic.transcript_line) + ": " + diagnostic.what);
   if (!diagnostic.child_line.empty()) print_row(out, "", "child: " + diagnostic.child_line);
 }
 
 void print_diagnostics(std::ostream& out, std::string_view kind, const std::string& file,
-                       const replay::diagnostics& all) {
-  for (const replay::diagnostic& diagnostic : all.first())
-    print_diagnostic(out, kind, file, diagnostic);
+                       const diagnostics& all) {
+  for (const diagnostic& diagnostic : all.first()) print_diagnostic(out, kind, file, diagnostic);
   const std::uint64_t more = all.count() - all.first().size();
   if (more > 0) print_row(out, kind, "... and " + grouped(more) + " more");
 }
 
 void print_shard(std::ostream& out, const replayed_shard& shard) {
-  const replay::summary& what = shard.summary;
+  const summary& what = shard.summary;
   out << (what.shard.empty() ? "(no shard)" : printable(what.shard)) << "  "
       << printable(shard.file) << "\n";
   if (!shard.setup_error.empty()) return print_row(out, "not played", shard.setup_error);
@@ -197,7 +198,7 @@ std::string findings(const replay_result& result) {
   return text;
 }
 
-std::string verdict(const replay_result& result) {
+std::string conclusion(const replay_result& result) {
   switch (result.status()) {
     case exit_status::ok:
       return "ok";
@@ -214,13 +215,13 @@ std::string verdict(const replay_result& result) {
   return "?";
 }
 
-using json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 
 double microseconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double, std::micro>(time).count();
 }
 
-json object_of(const replay::totals& counts, std::chrono::nanoseconds took) {
+ordered_json object_of(const totals& counts, std::chrono::nanoseconds took) {
   return {
       {"records", counts.records},
       {"batches", counts.batches},
@@ -239,25 +240,25 @@ json object_of(const replay::totals& counts, std::chrono::nanoseconds took) {
   };
 }
 
-json object_of(const replay::diagnostic& diagnostic) {
-  json result{{"line", diagnostic.transcript_line}, {"what", diagnostic.what}};
+ordered_json object_of(const diagnostic& diagnostic) {
+  ordered_json result{{"line", diagnostic.transcript_line}, {"what", diagnostic.what}};
   if (!diagnostic.child_line.empty()) result["child"] = diagnostic.child_line;
   return result;
 }
 
-json list_of(const replay::diagnostics& all) {
-  json first = json::array();
-  for (const replay::diagnostic& diagnostic : all.first()) first.push_back(object_of(diagnostic));
+ordered_json list_of(const diagnostics& all) {
+  ordered_json first = ordered_json::array();
+  for (const diagnostic& diagnostic : all.first()) first.push_back(object_of(diagnostic));
   return {{"count", all.count()}, {"first", first}};
 }
 
-json object_or_null(const std::optional<replay::diagnostic>& diagnostic) {
-  return diagnostic ? object_of(*diagnostic) : json(nullptr);
+ordered_json object_or_null(const std::optional<diagnostic>& diagnostic) {
+  return diagnostic ? object_of(*diagnostic) : ordered_json(nullptr);
 }
 
-json object_of(const replayed_shard& shard) {
-  const replay::summary& what = shard.summary;
-  json result{{"file", shard.file}, {"status", static_cast<int>(status_of(shard))}};
+ordered_json object_of(const replayed_shard& shard) {
+  const summary& what = shard.summary;
+  ordered_json result{{"file", shard.file}, {"status", static_cast<int>(status_of(shard))}};
   if (!shard.setup_error.empty()) {
     result["setup_error"] = shard.setup_error;
     return result;
@@ -283,23 +284,24 @@ json object_of(const replayed_shard& shard) {
   return result;
 }
 
-json object_of(const effect_comparison& effects) {
-  return {{"same", effects.same},
-          {"lost", {{"count", effects.lost_count}, {"first", effects.lost}}},
-          {"extra", {{"count", effects.extra_count}, {"first", effects.extra}}},
-          {"kept_in", effects.kept_in.empty() ? json(nullptr) : json(effects.kept_in)}};
+ordered_json object_of(const effect_comparison& effects) {
+  return {
+      {"same", effects.same},
+      {"lost", {{"count", effects.lost_count}, {"first", effects.lost}}},
+      {"extra", {{"count", effects.extra_count}, {"first", effects.extra}}},
+      {"kept_in", effects.kept_in.empty() ? ordered_json(nullptr) : ordered_json(effects.kept_in)}};
 }
 
 // A script draws the page. What it shows is text, and the text has no character that a reader could
 // obey.
-json rows_of(const replay::timeline& timeline) {
-  json rows = json::array();
-  for (const replay::span& one : timeline.spans()) {
+ordered_json rows_of(const timeline& timeline) {
+  ordered_json rows = ordered_json::array();
+  for (const span& one : timeline.spans()) {
     const std::chrono::nanoseconds behind = one.behind.value_or(std::chrono::milliseconds(0));
     rows.push_back({printable(one.action), one.begin.count(), one.end.count(),
-                    one.repeats ? json(one.callback.count()) : json(),
-                    one.behind ? json(behind.count()) : json(), one.batches, one.delivered,
-                    one.persisted, one.checkpoints, one.failed_checkpoints});
+                    one.repeats ? ordered_json(one.callback.count()) : ordered_json(),
+                    one.behind ? ordered_json(behind.count()) : ordered_json(), one.batches,
+                    one.delivered, one.persisted, one.checkpoints, one.failed_checkpoints});
   }
   return rows;
 }
@@ -313,46 +315,46 @@ void print_text(std::ostream& out, const replay_result& result) {
     print_counts(out, result.total(), result.took());
   }
   if (result.effects) print_effects(out, *result.effects, result.had_fault());
-  out << verdict(result) << "\n";
+  out << conclusion(result) << "\n";
 }
 
 void print_json(std::ostream& out, const replay_result& result) {
-  json shards = json::array();
+  ordered_json shards = ordered_json::array();
   for (const replayed_shard& shard : result.shards) shards.push_back(object_of(shard));
-  json all{{"status", static_cast<int>(result.status())},
-           {"total", object_of(result.total(), result.took())},
-           {"shards", shards}};
+  ordered_json all{{"status", static_cast<int>(result.status())},
+                   {"total", object_of(result.total(), result.took())},
+                   {"shards", shards}};
   if (result.effects) {
     all["effects"] = object_of(*result.effects);
     all["effects"]["had_fault"] = result.had_fault();
   }
   // What a child wrote need not be UTF-8.
-  out << all.dump(2, ' ', true, json::error_handler_t::replace) << "\n";
+  out << all.dump(2, ' ', true, ordered_json::error_handler_t::replace) << "\n";
 }
 
 void print_report(std::ostream& out, const replay_result& result) {
   std::ostringstream text;
   print_text(text, result);
-  json shards = json::array();
+  ordered_json shards = ordered_json::array();
   for (const replayed_shard& shard : result.shards) {
-    const replay::timeline& timeline = shard.summary.timeline;
+    const timeline& timeline = shard.summary.timeline;
     if (timeline.spans().empty()) continue;
     shards.push_back({{"shard", printable(shard.summary.shard)}, {"rows", rows_of(timeline)}});
   }
-  const json data{{"summary", text.str()},
-                  {"columns",
-                   {"action", "begin", "end", "callback", "behind", "batches", "delivered",
-                    "persisted", "checkpoints", "failed"}},
-                  {"shards", shards}};
+  const ordered_json data{{"summary", text.str()},
+                          {"columns",
+                           {"action", "begin", "end", "callback", "behind", "batches", "delivered",
+                            "persisted", "checkpoints", "failed"}},
+                          {"shards", shards}};
   std::string_view page = embedded::report_page;
   const std::string_view place = "{{data}}";
   const std::size_t at = page.find(place);
   out << page.substr(0, at);
   // In a script's element a '<' could end it; JSON has it in texts only.
-  for (const char one : data.dump(-1, ' ', true, json::error_handler_t::replace)) {
+  for (const char one : data.dump(-1, ' ', true, ordered_json::error_handler_t::replace)) {
     one == '<' ? out << "\\u003c" : out << one;
   }
   out << page.substr(at + place.size());
 }
 
-}  // namespace kclxx::tool
+}  // namespace kclxx::replay

@@ -14,7 +14,9 @@
 #include "tool/replay/effect_files.hpp"
 #include "tool/replay/summary.hpp"
 
-namespace kclxx::tool {
+namespace kclxx::replay {
+
+using tool::exit_status;
 
 /// How many parked records there were, and how many of them the child's checkpoints cover.
 struct parked_count {
@@ -38,7 +40,7 @@ struct replay_result {
 
   /// Whether a fault happened in any shard: without one, --effects has compared nothing.
   [[nodiscard]] bool had_fault() const noexcept;
-  [[nodiscard]] replay::totals total() const;
+  [[nodiscard]] totals total() const;
   /// From the first status of all shards to the last.
   [[nodiscard]] std::chrono::nanoseconds took() const noexcept;
   /// The worst of all shards: what is last in exit_status.
@@ -55,4 +57,4 @@ void print_json(std::ostream& out, const replay_result& result);
 /// anywhere. Precondition: the shards were played with options::keeps_timeline.
 void print_report(std::ostream& out, const replay_result& result);
 
-}  // namespace kclxx::tool
+}  // namespace kclxx::replay

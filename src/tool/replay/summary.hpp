@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,9 +13,62 @@
 
 #include <kclxx/sequence_position.hpp>
 
-#include "tool/replay/timeline.hpp"
+#include "tool/transcript/transcript.hpp"
 
 namespace kclxx::replay {
+
+/// One action, or several batches put together. Times count from the shard's first line.
+struct span {
+  std::string action;
+  bool repeats = false;                 ///< it can come any number of times, as batches do
+  std::chrono::nanoseconds begin{};     ///< the line goes out
+  std::chrono::nanoseconds end{};       ///< the status is there
+  std::chrono::nanoseconds callback{};  ///< the longest, when it is of batches
+  std::optional<std::chrono::milliseconds> behind{};  ///< millisBehindLatest, the largest
+  std::uint64_t batches = 1;                          ///< put together in this one
+  std::uint64_t delivered = 0;                        ///< records up to here
+  std::uint64_t persisted = 0;                        ///< of these, up to the last checkpoint
+  std::uint64_t checkpoints = 0;
+  std::uint64_t failed_checkpoints = 0;
+};
+
+/// What a picture of a replay needs, in bounded memory: when there are too many spans, batches
+/// that follow each other become one.
+class timeline {
+ public:
+  static constexpr std::size_t most_spans = 2000;
+
+  /// A batch up to this position is out: so many records of the shard by now.
+  void deliver(const sequence_position& largest, std::uint64_t records);
+  /// A position inside a batch counts as the batch before.
+  void persist(const sequence_position& position);
+  void add_checkpoint(bool failed) noexcept;
+  /// Counts of records and checkpoints are added here.
+  void add(span interval);
+
+  [[nodiscard]] const std::vector<span>& spans() const noexcept { return spans_; }
+
+ private:
+  /// Batches that follow each other, up to this position.
+  struct group {
+    sequence_position largest;
+    std::uint64_t records;
+    std::uint64_t members;
+  };
+
+  [[nodiscard]] bool can_join(const span& interval) const noexcept;
+  static void join(span& first, const span& next);
+  void downsample();
+
+  std::vector<span> spans_;
+  std::uint64_t batches_each_ = 1;
+  std::deque<group> unpersisted_;
+  std::uint64_t group_size_ = 1;
+  std::uint64_t delivered_ = 0;
+  std::uint64_t persisted_ = 0;
+  std::uint64_t checkpoints_ = 0;  // since the last span
+  std::uint64_t failed_ = 0;
+};
 
 /// A breach or a difference: where in the transcript, and what the child had written.
 struct diagnostic {
@@ -91,6 +145,46 @@ struct summary {
   std::optional<diagnostic> failure;
   /// What is wrong with the transcript, if anything.
   std::optional<diagnostic> damage;
+};
+
+/// What a shard's replay finds wrong, and what explains it: a child that was killed, or whose
+/// dialogue a fault ended, is not blamed for what follows from that.
+///
+/// Pure. Thread safety: none. Lifetime: the summary outlives it.
+class verdict {
+ public:
+  explicit verdict(summary& result) : summary_(result) {}
+
+  /// The action that what follows is about.
+  void begin_action(std::size_t transcript_line) noexcept { line_ = transcript_line; }
+
+  void breach(std::string message, std::string_view child_line = {});
+  /// The transcript is wrong; the first time counts.
+  void damage(std::size_t transcript_line, std::string message);
+  /// The child failed; the first time counts.
+  void fail(std::string reason);
+  /// Nobody reads this line of the child.
+  void on_lost_line(std::string_view line);
+  /// The daemon would end its worker.
+  void on_worker_ended(const std::string& reason, std::string_view child_line);
+
+  /// A fault ended the dialogue: how the child leaves is no failure.
+  void on_deliberate_end() noexcept { is_deliberate_ = true; }
+  [[nodiscard]] bool is_end_explained() const noexcept { return is_deliberate_ || worker_ended_; }
+  void on_end_of_output() noexcept { output_ended_ = true; }
+  [[nodiscard]] bool has_output_ended() const noexcept { return output_ended_; }
+  void on_kill() noexcept { was_killed_ = true; }
+  void on_exit(int status, int signal);
+  /// With what was recorded: transcript::entry_kind::exit or killed.
+  void compare_exit(int status, int signal, const transcript::entry& recorded);
+
+ private:
+  summary& summary_;
+  std::size_t line_ = 0;
+  bool is_deliberate_ = false;
+  bool worker_ended_ = false;
+  bool output_ended_ = false;
+  bool was_killed_ = false;
 };
 
 }  // namespace kclxx::replay

@@ -134,3 +134,9 @@ TEST_CASE("every rule has a name of its own, what is expected, why, and the rule
     CHECK(any.script != nullptr);
   }
 }
+
+TEST_CASE("a text in XML is neither markup nor a character that XML excludes", "[tool]") {
+  CHECK(xml("<a b=\"c\">&\n") == "&lt;a b=&quot;c&quot;&gt;&amp;\n");
+  CHECK(xml("\x01\uffff\ufffe\xff") == "???\ufffd");
+  CHECK(xml("\u009b\u202e\x7f\t") == "???\t");
+}

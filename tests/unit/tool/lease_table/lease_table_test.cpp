@@ -10,7 +10,6 @@
 #include "support/catch.hpp"
 #include "support/obeyed.hpp"
 #include "support/text.hpp"
-#include "tool/lease_table/lease_text.hpp"
 #include "tool/lease_table/observation.hpp"
 #include "tool/lease_table/scan.hpp"
 

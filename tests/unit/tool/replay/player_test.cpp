@@ -12,8 +12,7 @@
 
 #include "support/catch.hpp"
 #include "support/scripted_daemon.hpp"
-#include "tool/transcript/byte_stream.hpp"
-#include "tool/transcript/reader.hpp"
+#include "tool/transcript/transcript.hpp"
 
 using namespace kclxx::replay;
 using namespace std::chrono_literals;

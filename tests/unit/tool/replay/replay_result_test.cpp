@@ -8,20 +8,22 @@
 
 #include "support/catch.hpp"
 #include "tool/replay/summary.hpp"
+#include "tool/text.hpp"
 
 using namespace kclxx;
+using replay::replay_result;
 using kclxx::test::Contains;
 
 namespace {
 
-tool::replay_result one_shard() {
-  tool::replay_result result;
+replay_result one_shard() {
+  replay_result result;
   result.shards.resize(1);
   return result;
 }
 
 std::string text_of(std::size_t breaches) {
-  tool::replay_result result = one_shard();
+  replay_result result = one_shard();
   for (std::size_t i = 0; i < breaches; ++i) {
     result.shards[0].summary.breaches.add(i + 1, "a status that nobody waits for");
   }
@@ -44,7 +46,7 @@ TEST_CASE("no text of others ends the report's data, or can be obeyed by its rea
       GENERATE("</script><script>alert(1)</script>", "<!--<script>", "a\x1b[2Jb\x7f", "\u202eabc",
                "\u2028", "\xff\xfe", "&lt;b&gt;", "\"'\\");
   CAPTURE(hostile);
-  tool::replay_result result = one_shard();
+  replay_result result = one_shard();
   replay::summary& shard = result.shards[0].summary;
   shard.shard = hostile;
   shard.breaches.add(1, hostile, hostile);

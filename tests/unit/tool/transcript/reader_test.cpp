@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/transcript/reader.hpp"
-
 #include <string>
 #include <vector>
 
 #include "support/catch.hpp"
 #include "support/memory_stream.hpp"
+#include "tool/transcript/transcript.hpp"
 
 using namespace kclxx::test;
 using namespace kclxx::transcript;

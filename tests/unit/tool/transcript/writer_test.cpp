@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/transcript/writer.hpp"
-
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "support/catch.hpp"
 #include "support/memory_stream.hpp"
-#include "tool/transcript/lines.hpp"
-#include "tool/transcript/reader.hpp"
+#include "tool/transcript/transcript.hpp"
 
 using namespace kclxx::test;
 using namespace kclxx::transcript;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/replay/timeline.hpp"
+#include "tool/replay/summary.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -7,6 +7,7 @@
 #include <string>
 
 #include "support/catch.hpp"
+#include "tool/text.hpp"
 
 using kclxx::sequence_position;
 using namespace kclxx::replay;
@@ -79,4 +80,32 @@ TEST_CASE("any number of batches is kept in bounded memory, with their sums and 
   CHECK(checkpoints == count / 10);
   CHECK(longest == 3s);
   CHECK(kept[1].behind == std::chrono::milliseconds(count - 1));
+}
+
+TEST_CASE("quantiles count from the smallest, and those of no durations are zero", "[replay]") {
+  durations all;
+  CHECK(all.quantile(0.5) == 0ns);
+  CHECK(all.max() == 0ns);
+  durations slow;
+  for (int i = 100; i > 98; --i) slow.add(i * 1us);
+  for (int i = 0; i < 97; ++i) all.add(10ns);
+  all.add(-7ns);  // a clock's odd span
+  all.add(slow);
+  CHECK(all.count() == 100);
+  CHECK(all.quantile(0.01) == 0ns);
+  CHECK(all.quantile(0.5) == 10ns);
+  CHECK(all.quantile(0.98) == 10ns);
+  CHECK(all.quantile(0.99) == 99us);
+  CHECK(all.max() == 100us);
+}
+
+TEST_CASE("a duration has three digits and the unit that fits", "[tool]") {
+  CHECK(kclxx::tool::to_text(0ns) == "0 s");
+  CHECK(kclxx::tool::to_text(999ns) == "999 ns");
+  CHECK(kclxx::tool::to_text(18'432ns) == "18.4 us");
+  CHECK(kclxx::tool::to_text(200ms) == "200 ms");
+  CHECK(kclxx::tool::to_text(1500ms) == "1.5 s");
+  CHECK(kclxx::tool::to_text(90s) == "90 s");
+  CHECK(kclxx::tool::to_text(20min) == "20 min");
+  CHECK(kclxx::tool::to_text(11h) == "11 h");
 }

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0
+// The header is the only part of a transcript that is read as JSON.
+#include "tool/transcript/transcript.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <ctime>
+#include <system_error>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "protocol/base64.hpp"
+#include "protocol/base64_encoder.hpp"
+#include "protocol/json_string.hpp"
+#include "protocol/utf8.hpp"
+#include "tool/foreign_json.hpp"
+
+namespace kclxx::transcript {
+
+namespace {
+
+// Small enough to be searched while still in the cache, large enough for few system calls.
+constexpr std::size_t chunk = std::size_t{256} << 10;
+
+// The version of the format, the value of "kclxx_transcript".
+constexpr int format_version = 1;
+
+using nlohmann::json;
+using ordered = nlohmann::ordered_json;
+
+// A header or an initialize is small; a first line beyond this can only be one of records.
+constexpr std::size_t max_parsed = std::size_t{1} << 20;
+constexpr std::string_view action_first = R"({"action")";
+
+struct not_a_transcript {
+  std::string why;
+};
+
+[[noreturn]] void wrong(const std::string& field, const char* should_be) {
+  throw not_a_transcript{"the header's \"" + field + "\" is not " + should_be};
+}
+
+header parse_header(const json& value) {
+  const json& version = value.at("kclxx_transcript");
+  if (version != format_version) {
+    throw not_a_transcript{"is of version " + version.dump(-1, ' ', true) +
+                           "; this kclxx reads version " + std::to_string(format_version)};
+  }
+  header result;
+  const json* const shard = tool::find_foreign(value, "shard");
+  if (shard != nullptr && !shard->is_string()) wrong("shard", "a string or null");
+  if (shard != nullptr) result.shard = shard->get<std::string>();
+  const json* const started = tool::find_foreign(value, "started");
+  if (started == nullptr || !started->is_string()) wrong("started", "a string");
+  result.started = started->get<std::string>();
+  const json* const command = tool::find_foreign(value, "command");
+  if (command == nullptr || !command->is_array()) wrong("command", "a list of strings");
+  for (const json& one : *command) {
+    if (!one.is_string()) wrong("command", "a list of strings");
+    result.command.push_back(one.get<std::string>());
+  }
+  return result;
+}
+
+// Without blanks before and after it, as a carriage return.
+std::string_view without_blanks(std::string_view line) noexcept {
+  constexpr std::string_view blanks = " \t\r";
+  line.remove_prefix(std::min(line.find_first_not_of(blanks), line.size()));
+  return line.substr(0, line.find_last_not_of(blanks) + 1);
+}
+
+// Such a line is unchanged in a transcript.
+bool is_object(std::string_view line) noexcept {
+  return line.size() >= 2 && line.front() == '{' && line.back() == '}';
+}
+
+/// Walks through the fixed beginning of a line; python's json.dumps puts spaces after : and ,.
+class cursor {
+ public:
+  explicit cursor(std::string_view text) : rest_(text) {}
+
+  /// True, and past it, when `text` comes next.
+  bool eat(std::string_view text) {
+    if (!rest_.starts_with(text)) return false;
+    rest_.remove_prefix(text.size());
+    return true;
+  }
+  /// `quoted_name_and_colon`: "at":
+  bool eat_key(std::string_view quoted_name_and_colon) {
+    const bool is_there = eat(quoted_name_and_colon);
+    if (is_there) skip_spaces();
+    return is_there;
+  }
+  bool eat_comma() { return eat_key(","); }
+  template <class Number>
+  bool eat_number(Number& value) {
+    const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
+    if (error != std::errc() || value < 0) return false;
+    rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
+    return true;
+  }
+  /// What is before the closing brace; false when there is none.
+  bool eat_value(std::string_view& value) {
+    if (!rest_.ends_with('}')) return false;
+    value = without_blanks(rest_.substr(0, rest_.size() - 1));
+    return true;
+  }
+
+ private:
+  void skip_spaces() {
+    while (rest_.starts_with(' ')) rest_.remove_prefix(1);
+  }
+
+  std::string_view rest_;
+};
+
+const char* parse_bytes(std::string_view token, std::string& text) {
+  if (token.size() < 2 || token.front() != '"' || token.back() != '"') {
+    return "\"bytes\" is not a string, or something comes after it";
+  }
+  text.assign(token.substr(1, token.size() - 2));
+  const auto decoded = protocol::decode_base64(text.data(), text.size());
+  if (decoded.error != nullptr) return "\"bytes\" is not base64, or something comes after it";
+  text.resize(decoded.size);
+  return nullptr;
+}
+
+const char* parse_line(cursor input, entry& out, std::string& text) {
+  if (input.eat(R"("child")")) {
+    out.kind = entry_kind::child_line;
+  } else if (input.eat(R"("daemon")")) {
+    out.kind = entry_kind::daemon_line;
+  } else {
+    return "\"from\" is neither \"daemon\" nor \"child\"";
+  }
+  enum { raw, escaped, base64, unknown } form = unknown;
+  bool has_more = input.eat_comma();
+  if (has_more && input.eat_key(R"("length":)")) {
+    if (!input.eat_number(out.whole_length)) return "\"length\" is not a number";
+    if (out.kind == entry_kind::daemon_line) return "the line was too long to be recorded";
+    has_more = input.eat_comma();
+  }
+  if (has_more) {
+    form = input.eat_key(R"("line":)")    ? raw
+           : input.eat_key(R"("text":)")  ? escaped
+           : input.eat_key(R"("bytes":)") ? base64
+                                          : unknown;
+  }
+  if (form == unknown) return "\"from\" is not followed by \"line\", \"text\" or \"bytes\"";
+  std::string_view value;
+  if (!input.eat_value(value)) return "is damaged: it does not end with }";
+  if (form == raw) {
+    if (out.whole_length > 0) return "\"length\" does not belong to \"line\"";
+    out.line = value;
+    return is_object(value) ? nullptr : "\"line\" is not an object, or something comes after it";
+  }
+  if (form == base64) {
+    if (const char* problem = parse_bytes(value, text)) return problem;
+  } else {
+    bool is_replaced = false;
+    auto plain = protocol::unescape(value, is_replaced);
+    if (!plain || is_replaced) return "\"text\" is not a string, or something comes after it";
+    text = std::move(*plain);
+  }
+  out.line = text;
+  return nullptr;
+}
+
+const char* parse_event(cursor input, entry& out) {
+  bool is_whole = true;
+  if (input.eat(R"("end_of_input")")) {
+    out.kind = entry_kind::end_of_input;
+  } else if (input.eat(R"("end_of_output")")) {
+    out.kind = entry_kind::end_of_output;
+  } else if (input.eat(R"("exit")")) {
+    is_whole = input.eat_comma();
+    out.kind = input.eat_key(R"("signal":)") ? entry_kind::killed : entry_kind::exit;
+    is_whole = is_whole && (out.kind == entry_kind::killed || input.eat_key(R"("status":)")) &&
+               input.eat_number(out.number);
+  } else {
+    return "\"event\" is none of \"exit\", \"end_of_input\", \"end_of_output\"";
+  }
+  std::string_view rest;
+  if (is_whole && input.eat_value(rest) && rest.empty()) return nullptr;
+  return "the event is damaged, or something comes after it";
+}
+
+/// Into `out`, whose `line` is a view of `line`, or of `text` where it was escaped. Null, or what
+/// is wrong.
+const char* parse_entry(std::string_view line, entry& out, std::string& text) {
+  cursor at(line);
+  std::int64_t microseconds = 0;
+  if (!at.eat("{") || !at.eat_key(R"("at":)") || !at.eat_number(microseconds) || !at.eat_comma()) {
+    return "does not begin with {\"at\":<microseconds>,";
+  }
+  // So that differences, in nanoseconds, fit.
+  if (std::chrono::microseconds(microseconds) > std::chrono::years(100)) {
+    return "\"at\" is more than 100 years after the beginning";
+  }
+  out.at = std::chrono::microseconds(microseconds);
+  if (at.eat_key(R"("from":)")) return parse_line(at, out, text);
+  if (at.eat_key(R"("event":)")) return parse_event(at, out);
+  return "\"at\" is not followed by \"from\" or \"event\"";
+}
+
+/// Nothing: the file has the daemon's lines alone. Errors: not_a_transcript.
+std::optional<header> parse_first_line(std::string_view line) {
+  if (line.starts_with(action_first) && line.back() == '}') return std::nullopt;
+  const not_a_transcript unknown{
+      "is neither a transcript's header nor a line of the daemon (an object with \"action\")"};
+  if (line.size() > max_parsed) throw unknown;
+  try {
+    const json value = tool::parse_foreign(line);
+    if (value.contains("kclxx_transcript")) return parse_header(value);
+    if (value.contains("action")) return std::nullopt;
+  } catch (const tool::foreign_json_error& error) {
+    throw not_a_transcript{unknown.why + ": it " + error.what()};
+  }
+  throw unknown;
+}
+
+// What is not UTF-8 in the command becomes U+FFFD.
+std::string to_line(const header& header) {
+  ordered line;
+  line["kclxx_transcript"] = format_version;
+  line["shard"] = header.shard ? ordered(*header.shard) : ordered();
+  line["started"] = header.started;
+  line["command"] = header.command;
+  return line.dump(-1, ' ', false, ordered::error_handler_t::replace);
+}
+
+constexpr std::string_view end_of_entry = "}\n";
+
+bool is_line(const entry& one) {
+  return one.kind == entry_kind::daemon_line || one.kind == entry_kind::child_line;
+}
+
+void append_value(std::string& out, std::string_view line) {
+  if (protocol::replace_invalid_utf8(line) == line) {
+    out.append("\"text\":");
+    protocol::append_quoted(out, line);
+  } else {
+    out.append("\"bytes\":\"");
+    protocol::append_base64(out, line);
+    out.append("\"");
+  }
+}
+
+void append_event(std::string& out, const entry& one) {
+  switch (one.kind) {
+    case entry_kind::exit:
+      out.append("\"exit\",\"status\":").append(std::to_string(one.number));
+      break;
+    case entry_kind::killed:
+      out.append("\"exit\",\"signal\":").append(std::to_string(one.number));
+      break;
+    case entry_kind::end_of_input:
+      out.append("\"end_of_input\"");
+      break;
+    default:
+      out.append("\"end_of_output\"");
+  }
+}
+
+}  // namespace
+
+std::string format_time(std::chrono::system_clock::time_point date) {
+  using namespace std::chrono;
+  const auto since = duration_cast<microseconds>(date.time_since_epoch());
+  const auto whole = floor<seconds>(since);
+  const std::time_t time = whole.count();
+  std::tm parts{};
+  ::gmtime_r(&time, &parts);
+  std::array<char, 40> text{};
+  const std::size_t length = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
+  std::string micros = std::to_string((since - whole).count());
+  micros.insert(0, 6 - micros.size(), '0');
+  return std::string(text.data(), length) + "." + micros + "Z";
+}
+
+std::optional<std::string> initialized_shard(std::string_view line) {
+  if (line.size() > max_parsed) return std::nullopt;
+  try {
+    const json value = tool::parse_foreign(line);
+    const json* const action = tool::find_foreign(value, "action");
+    if (action == nullptr || *action != "initialize") return std::nullopt;
+    const std::string* const shard = tool::find_foreign_text(value, "shardId");
+    return shard == nullptr ? std::nullopt : std::optional(*shard);
+  } catch (const tool::foreign_json_error&) {  // the line is recorded all the same
+    return std::nullopt;
+  }
+}
+
+transcript_error::transcript_error(const std::string& name, std::size_t line_number,
+                                   const std::string& message)
+    : std::runtime_error(name + ":" + std::to_string(line_number) + ": " + message),
+      line_number_(line_number),
+      problem_at_(std::string_view(this->what()).size() - message.size()) {}
+
+reader::reader(byte_source& source, std::string name, std::size_t max_line)
+    : source_(source), name_(std::move(name)), max_line_(max_line) {
+  std::string_view line;
+  if (!next_line(line)) {
+    line_number_ = 1;
+    fail("the file is empty");
+  }
+  try {
+    header_ = parse_first_line(line);
+  } catch (const not_a_transcript& problem) {
+    fail(problem.why);
+  }
+  if (!header_) first_ = line;
+}
+
+bool reader::next(entry& out) {
+  std::string_view line;
+  if (first_) {
+    line = *std::exchange(first_, std::nullopt);
+  } else if (!next_line(line)) {
+    return false;
+  }
+  out = entry{};
+  out.line_number = line_number_;
+  if (header_) {
+    if (const char* problem = parse_entry(line, out, text_)) fail(problem);
+  } else if (is_object(line)) {
+    out.line = line;
+  } else {
+    fail("is not a line of the daemon: a JSON object was expected");
+  }
+  return true;
+}
+
+void reader::fail(const std::string& message) const {
+  throw transcript_error(name_, line_number_, message);
+}
+
+bool reader::next_line(std::string_view& line) {
+  while (read_line(line)) {
+    line = without_blanks(line);
+    if (!line.empty()) return true;
+  }
+  return false;
+}
+
+bool reader::read_line(std::string_view& line) {
+  bool is_whole = lines_.next(line);
+  while (!is_whole && lines_.rest().size() <= max_line_) {
+    const std::size_t size = source_.read(lines_.prepare(chunk), chunk);
+    if (size == 0) break;
+    lines_.commit(size);
+    is_whole = lines_.next(line);
+  }
+  if (!is_whole) line = lines_.rest();
+  if (!is_whole && without_blanks(line).empty()) return false;
+  ++line_number_;
+  if (line.size() > max_line_) fail("is longer than the limit on lines");
+  if (!is_whole) fail("is cut off: the file ends without a newline");
+  return true;
+}
+
+void writer::write(const header& head) {
+  const std::string line = to_line(head) + "\n";
+  const std::array<std::string_view, 1> pieces{line};
+  sink_.write(pieces);
+}
+
+void writer::write(const entry& one, bool is_unfinished) {
+  begin_text(one);
+  if (is_line(one)) {
+    if (!is_unfinished && one.whole_length == 0 && is_object(one.line)) {
+      text_.append("\"line\":");
+      const std::array<std::string_view, 3> pieces{text_, one.line, end_of_entry};
+      sink_.write(pieces);
+      return;
+    }
+    append_value(text_, one.line);
+  } else {
+    append_event(text_, one);
+  }
+  text_.append(end_of_entry);
+  const std::array<std::string_view, 1> pieces{text_};
+  sink_.write(pieces);
+}
+
+// Up to what kind of value comes.
+void writer::begin_text(const entry& one) {
+  text_.assign("{\"at\":");
+  text_.append(std::to_string(one.at.value_or(std::chrono::microseconds(0)).count()));
+  if (is_line(one)) {
+    text_.append(one.kind == entry_kind::child_line ? ",\"from\":\"child\","
+                                                    : ",\"from\":\"daemon\",");
+    if (one.whole_length > 0) {
+      text_.append("\"length\":").append(std::to_string(one.whole_length)).append(",");
+    }
+  } else {
+    text_.append(",\"event\":");
+  }
+}
+
+}  // namespace kclxx::transcript
