@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <initializer_list>
@@ -23,7 +24,20 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::array forms{"each", "batches", "class", "asio"};
+struct project_form {
+  const char* name;
+  const char* find = "";  // for its CMakeLists.txt
+  const char* link = "";
+  const char* example = "hello";  // data of a record
+};
+constexpr std::array forms{
+    project_form{"each"},
+    project_form{"batches"},
+    project_form{"class"},
+    project_form{"asio", "\nfind_package(Boost 1.74 REQUIRED)", " Boost::headers"},
+    project_form{"json", "\nfind_package(nlohmann_json 3.11 REQUIRED)",
+                 " nlohmann_json::nlohmann_json", R"({"page": "/"})"},
+};
 
 struct new_options {
   std::string name;
@@ -41,22 +55,28 @@ std::string replaced(std::string_view text, replacements all) {
 /// What a template is called in the project; nothing when it is another form's.
 std::string name_in_project(std::string_view name, const new_options& options) {
   if (name == "dockerignore" || name == "gitignore") return "." + std::string(name);
-  for (const char* form : forms) {
-    if (name == std::string(form) + ".cpp") return options.form == form ? "processor.cpp" : "";
+  for (const project_form& form : forms) {
+    if (name == std::string(form.name) + ".cpp") {
+      return options.form == form.name ? "processor.cpp" : "";
+    }
   }
   return std::string(name);
 }
 
 void write_project(const fs::path& folder, const new_options& options) {
-  const bool is_asio = options.form == "asio";
+  const project_form& form = *std::find_if(
+      forms.begin(), forms.end(), [&](const auto& one) { return one.name == options.form; });
+  const std::string example = form.example;
+  const bool has_quotes = example.find('"') != std::string::npos;
+  const std::string literal = has_quotes ? "R\"(" + example + ")\"" : '"' + example + '"';
   for (const embedded::file& file : embedded::new_project) {
     const std::string name = name_in_project(file.name, options);
     if (name.empty()) continue;
-    write_file(folder / name,
-               replaced(file.text,
-                        {{"{{name}}", options.name},
-                         {"{{find_boost}}", is_asio ? "\nfind_package(Boost 1.74 REQUIRED)" : ""},
-                         {"{{link_boost}}", is_asio ? " Boost::headers" : ""}}));
+    write_file(folder / name, replaced(file.text, {{"{{name}}", options.name},
+                                                   {"{{find}}", form.find},
+                                                   {"{{link}}", form.link},
+                                                   {"{{example}}", form.example},
+                                                   {"{{literal}}", literal}}));
   }
   fs::permissions(folder / "run-local", fs::perms(0755));
   write_file(
@@ -114,10 +134,13 @@ void add_new_command(CLI::App& app, invocation& run) {
                   "Of the folder, the program, the application and the stream")
       ->required()
       ->check(CLI::Validator(not_a_name, ""));
-  add_option(command, "each|batches|class|asio", "--form", options->form,
+  std::vector<std::string> names;
+  for (const project_form& form : forms) names.emplace_back(form.name);
+  add_option(command, "each|batches|class|asio|json", "--form", options->form,
              "What is called: a function for each record, or for batches; the callbacks of a\n"
-             "class; or a coroutine for each record, with many at once (asio)")
-      ->check(CLI::IsMember(std::vector<std::string>(forms.begin(), forms.end())).description(""))
+             "class; a coroutine for each record, with many at once (asio); or a function for the\n"
+             "value in each record (json)")
+      ->check(CLI::IsMember(names).description(""))
       ->capture_default_str();
   command.callback([options] { make_project(*options); });
 }
