@@ -26,8 +26,6 @@
 
 #include <kclxx/kclxx.hpp>
 
-#include "support/awaited_count.hpp"
-
 namespace {
 
 using namespace std::chrono_literals;
@@ -135,17 +133,12 @@ class obedient : public kclxx::record_processor {
       }
     } else if (what == "fork") {
       if (::fork() == 0) say("in the copy");
-    } else if (what == "meet") {
-      meet();
     } else if (what == "abort") {
       std::abort();
     } else if (what == "throw") {
       throw std::runtime_error("as told");
     } else if (what == "sleep") {
       std::this_thread::sleep_for(1h);
-    } else if (what == "return late") {
-      while (!std::filesystem::exists(std::getenv("LATE"))) std::this_thread::sleep_for(1ms);
-      note("returned");
     } else if (what == "wait for stop") {
       note("waits");
       std::promise<void> stop;
@@ -270,13 +263,6 @@ class obedient : public kclxx::record_processor {
     const auto returned = std::make_shared<std::promise<void>>();
     context_.after(0ms, [returned] { returned->set_value(); });
     returned->get_future().wait();
-  }
-
-  // Returns once another shard of the process is here too.
-  static void meet() {
-    static kclxx::test::awaited_count arrived;
-    const std::uint64_t place = ++arrived;
-    if (!arrived.await(place + place % 2)) throw std::runtime_error("nobody came");
   }
 
   struct static_object {

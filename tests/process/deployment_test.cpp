@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files of docs/deployment, as far as they can be tested without Docker and AWS. The test
-// e2e.image builds the image.
+// The systemd unit of docs/deployment. The test e2e.image builds the image.
 #include <cstdlib>
 #include <iostream>
 #include <iterator>
@@ -8,8 +7,6 @@
 #include <sstream>
 #include <string>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "support/catch.hpp"
 #include "support/tool.hpp"
@@ -100,32 +97,4 @@ TEST_CASE("systemd accepts the unit", "[deployment]") {
   if (verified.status == 98) without_systemd();
   CHECK(verified.out + verified.err == "");
   CHECK(verified.status == 0);
-}
-
-TEST_CASE("the image's entry point starts the daemon without a shell", "[deployment]") {
-  const std::string file = read("docs/deployment/Dockerfile");
-  const sandbox box;
-  furnish(box);
-  const auto entry = nlohmann::json::parse(first_match(file, "\nENTRYPOINT (.*)"));
-  starts_the_daemon(run_as_deployed(box, "kclxx", entry.get<words>()));
-  const auto check =
-      run_as_deployed(box, "kclxx", words_of(first_match(file, "\nRUN (kclxx daemon check.*)")));
-  CHECK(check.status == 0);
-}
-
-TEST_CASE("the properties that Kubernetes sets are the daemon's", "[deployment]") {
-  const std::string file = read("docs/deployment/kubernetes.yaml");
-  const std::regex variable("- \\{?name: (KCLXX_PROPERTY_\\w+)(, value: ([^}]*))?");
-  words environment;
-  for (std::sregex_iterator at(file.begin(), file.end(), variable), end; at != end; ++at) {
-    const std::string value = (*at)[3].matched ? (*at)[3].str() : "a-pod-s-name";
-    environment.push_back((*at)[1].str() + "=" + value);
-  }
-  CHECK(environment.size() == 3);
-  const sandbox box;
-  furnish(box);
-  const auto check = box.kclxx({"daemon", "check", (box / "my.properties").string()}, environment);
-  CAPTURE(check.err);
-  CHECK(check.out == "0 errors, 0 warnings\n");
-  CHECK(check.status == 0);
 }

@@ -157,30 +157,6 @@ class Monitoring(unittest.TestCase):
         self.assertIn("node_textfile_scrape_error 0", scraped)
         self.assertNotIn("was collected before", (self.work / "prometheus-node-exporter.log").read_text())
 
-    def test_the_summary_and_the_line_for_cloudwatch_come_at_the_end(self):
-        child = Child("shardId-7", "", KCLXX_SUMMARY_SECONDS="3600", KCLXX_CLOUDWATCH_SECONDS="3600")
-        child.deliver(4)
-        self.assertEqual(child.end(), 0)
-        self.assertRegex(child.log, r"kclxx shardId-7 info: in \d+ s: 4 records \([0-9.]+/s\), 0\.0 kB, 1 batches")
-        line = json.loads(next(line for line in child.log.splitlines() if line.startswith("{")))
-        self.assertEqual(line["Records"], 4)
-        self.assertEqual(line["Shard"], "shardId-7")
-
-    def test_what_the_environment_has_wrong_is_reported(self):
-        child = Child("shardId-7", self.work / "missing", KCLXX_SUMMARY_SECONDS="often", KCLXX_LOG="chatty")
-        self.assertEqual(child.end(), 0)
-        self.assertIn("warning: KCLXX_SUMMARY_SECONDS=often is not a number of seconds", child.log)
-        self.assertIn("warning: KCLXX_LOG: 'chatty' is neither a level", child.log)
-        self.assertRegex(child.log, "warning: cannot write the metrics to .*missing/kclxx.billing.shardId-7.prom: "
-                                    "No such file or directory")
-
-    def test_the_log_is_json_where_asked(self):
-        child = Child("shardId-7", "", KCLXX_LOG="error,json")
-        self.assertEqual(child.die(), 12)
-        lines = [json.loads(line) for line in child.log.splitlines() if line.startswith("{")]
-        self.assertEqual([(line["level"], line["shard"], line["message"]) for line in lines],
-                         [("error", "shardId-7", "the input ended in the middle of a line")])
-
     def test_an_observer_that_hangs_or_throws_changes_nothing_for_the_daemon(self):
         for argument, logged in (("hanging_observer", "an observer, or the directory of the metrics, took too long"),
                                  ("throwing_observer", "an observer failed: no disk (logged once)")):

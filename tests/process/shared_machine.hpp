@@ -106,10 +106,7 @@ class machine {
   }
   [[nodiscard]] words environment_of(const std::string& stream) const {
     return {"TMPDIR=" + path_.string(),
-            "XDG_RUNTIME_DIR=",
-            "RUNTIME_DIRECTORY=",
-            "JOURNAL=" + (path_ / "journal").string(),
-            "LATE=" + (path_ / "late").string(),
+            "XDG_RUNTIME_DIR=", "RUNTIME_DIRECTORY=", "JOURNAL=" + (path_ / "journal").string(),
             "KCLXX_STREAM_NAME=" + stream};
   }
   [[nodiscard]] launched initialized(const std::string& stream, words command = {child, "manual"},

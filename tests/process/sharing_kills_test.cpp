@@ -134,26 +134,6 @@ TEST_CASE("a launcher that is killed at any step leaves nothing in the resident"
   };
   SECTION("after it has connected") {}
   SECTION("after it has sent something else") { send_packet(launcher.get(), "hello", {}); }
-  SECTION("after it has sent half a message") {
-    send_packet(launcher.get(), bytes_of(own_message()).substr(0, 20), shard->to_pass());
-  }
-  SECTION("after it has sent no, too few or too many descriptors") {
-    const std::size_t count = GENERATE(0U, 1U, 6U);
-    const std::vector<int> fds(count, shard->input.read_end());
-    CHECK(offer(own_message(), fds).header.kind == message_kind::refused);
-  }
-  SECTION("after it has sent another version's message") {
-    shard_message other = own_message();
-    other.header.version = 2;
-    const reply_message reply = offer(other, shard->to_pass());
-    CHECK(reply.header.kind == message_kind::refused);
-    CHECK(contains(reply.reason, "version 2"));
-  }
-  SECTION("after it has sent another daemon's message") {
-    shard_message other = own_message();
-    other.daemon.start += 1;
-    CHECK(contains(offer(other, shard->to_pass()).reason, "another daemon"));
-  }
   SECTION("after it has sent the message") {
     send_packet(launcher.get(), bytes_of(own_message()), shard->to_pass());
   }

@@ -4,7 +4,6 @@
 #include <fstream>
 #include <string>
 #include <sys/file.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -129,13 +128,6 @@ TEST_CASE("a launcher waits for a folder's lock with a limit", "[sharing]") {
   }
 }
 
-TEST_CASE("the system knows the path of a resident's socket, which is in use by that",
-          "[sharing]") {
-  const machine box;
-  const launched one = box.initialized("a");
-  CHECK(contains(read_file("/proc/net/unix"), " " + box.socket().string() + "\n"));
-}
-
 TEST_CASE("a socket that is another's is not used, and not removed by the resident", "[sharing]") {
   const machine box;
   const launched first = box.initialized("a");
@@ -203,76 +195,3 @@ TEST_CASE("only the user's own processes meet", "[sharing]") {
     must_be_served(*first);
   }
 }
-
-namespace {
-
-/// The number of descriptors that a process may have.
-class descriptor_limit {
- public:
-  explicit descriptor_limit(pid_t process) : process_(process) {
-    REQUIRE(::prlimit(process_, RLIMIT_NOFILE, nullptr, &before_) == 0);
-  }
-  void lower_to(std::size_t count) const { set({count, before_.rlim_max}); }
-  void restore() const { set(before_); }
-
- private:
-  void set(const rlimit& limit) const {
-    REQUIRE(::prlimit(process_, RLIMIT_NOFILE, &limit, nullptr) == 0);
-  }
-
-  pid_t process_;
-  rlimit before_{};
-};
-
-}  // namespace
-
-TEST_CASE("a resident without descriptors for a shard refuses it, and without any it takes no more",
-          "[sharing]") {
-  const machine box;
-  const launched first = box.initialized("a");
-  const pid_t resident = box.process_of("a");
-  const descriptor_limit limit(resident);
-#ifdef KCLXX_IS_SANITIZED  // UndefinedBehaviorSanitizer opens a pipe to look at what was thrown
-  const std::size_t room = GENERATE(0U, 1U, 3U);
-#else
-  const std::size_t room = GENERATE(0U, 1U, 3U, 5U);
-#endif
-  limit.lower_to(descriptors_of(resident) + room);
-  must_be_served_alone(*box.start("b"), room > 0 ? "the program refused: "
-                                                 : "the resident has closed the connection");
-  limit.restore();
-  const launched third = box.initialized("c");
-  CHECK((box.process_of("c") == resident) == (room > 0));
-  must_be_served(*third);
-  must_be_served(*first);
-}
-
-#ifndef KCLXX_IS_SANITIZED  // a sanitizer needs memory of its own
-namespace {
-
-/// In bytes.
-rlim_t virtual_memory_of(pid_t process) {
-  std::ifstream pages("/proc/" + std::to_string(process) + "/statm");
-  rlim_t count = 0;
-  pages >> count;
-  return count * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE));
-}
-
-}  // namespace
-
-TEST_CASE("a shard is refused when there is one thread for it, and its metrics need another",
-          "[sharing]") {
-  const machine box;
-  fs::create_directory(box / "metrics");
-  const launched first = box.initialized("a");
-  const pid_t resident = box.process_of("a");
-  const rlim_t stack = rlim_t{8} << 20;
-  const rlim_t memory = virtual_memory_of(resident) + stack + stack / 2;
-  const rlimit limit{memory, memory};
-  REQUIRE(::prlimit(resident, RLIMIT_AS, &limit, nullptr) == 0);
-  must_be_served_alone(
-      *box.start("b", {child, "manual"}, {"KCLXX_METRICS_DIR=" + (box / "metrics").string()}),
-      "the program refused: Resource temporarily unavailable");
-  must_be_served(*first);
-}
-#endif

@@ -48,25 +48,6 @@ TEST_CASE("settings come from each launcher's environment", "[sharing]") {
       [&] { return fs::exists(box / "metrics/kclxx.unknown.shardId-000000000007.prom"); }));
 }
 
-TEST_CASE("64 launchers at once start one resident", "[sharing]") {
-  const machine box;
-  std::vector<launched> all;
-  for (int i = 0; i < 64; ++i) all.push_back(box.start("stream-" + std::to_string(i)));
-  for (const launched& one : all) start(*one);
-  CHECK(box.started().size() == 1);
-  for (const launched& one : all) must_be_served(*one);
-}
-
-TEST_CASE("callbacks of different shards run at the same time", "[sharing]") {
-  const machine box;
-  const launched first = box.initialized("a");
-  const launched second = box.initialized("b");
-  first->records({"meet"});
-  second->records({"meet"});
-  first->expect_status("processRecords");
-  second->expect_status("processRecords");
-}
-
 TEST_CASE("log lines lead to the shard's stderr, prints to that of the oldest shard", "[sharing]") {
   const machine box;
   const launched first = box.initialized("a");
@@ -124,81 +105,6 @@ TEST_CASE("what main loads before run is there for all shards, and loaded once",
   CHECK(read_file(box / "output") == line + line);
 }
 #endif
-
-TEST_CASE("a callback that throws ends its shard's session and no other", "[sharing][P53]") {
-  const machine box;
-  const words command{child, "manual", "at_once"};
-  const launched first = box.initialized("a", command);
-  const launched second = box.initialized("b", command);
-  first->records({"throw"});
-  CHECK(first->wait_exit() == 10);
-  CHECK(contains(first->stderr_so_far(), "process_records (record 1/0) failed: as told"));
-  first->await_end_of_stderr();
-  // What the daemon's shutdown hook does with the others.
-  second->records({"async"}, 5);
-  second->expect_checkpoint("5");
-  second->expect_status("processRecords");
-  second->answer();
-  second->shutdown_requested();
-  second->expect_status("shutdownRequested");
-  CHECK(second->end() == 0);
-}
-
-TEST_CASE("a stuck callback ends its shard's session after the grace time, and no other",
-          "[sharing][P57]") {
-  const machine box;
-  const words command{child, "manual", "short_grace"};
-  const launched first = box.initialized("a", command);
-  const launched second = box.initialized("b", command);
-  first->records({"sleep"});
-  CHECK(first->end() == 13);
-  CHECK(contains(first->stderr_so_far(), "did not return within the grace time"));
-  first->await_end_of_stderr();
-  must_be_served(*second);
-  const launched third = box.initialized("c", command);
-  CHECK(box.process_of("c") == box.process_of("a"));
-}
-
-TEST_CASE("a callback that returns after its shard's end leaves the other shards alone",
-          "[sharing][P57]") {
-  const machine box;
-  const words command{child, "manual", "short_grace"};
-  const launched first = box.initialized("a", command);
-  const footprint before(box.process_of("a"));
-  const launched second = box.initialized("b", command);
-  second->records({"return late"});
-  CHECK(second->end() == 13);
-  // Its descriptors have the numbers of those that were closed.
-  const launched third = box.initialized("c", command);
-  std::ofstream(box / "late") << "";
-  CHECK(eventually([&] { return contains(box.journal(), " returned"); }));
-  must_be_served(*third);
-  must_be_served(*box.initialized("d", command));
-  before.must_come_back();
-  must_be_served(*first);
-}
-
-TEST_CASE("a launcher that is killed ends its shard's session as the end of the input does",
-          "[sharing]") {
-  const machine box;
-  const launched first = box.initialized("a");
-  const footprint before(box.process_of("a"));
-  const launched second = box.initialized("b");
-  SECTION("in a callback") {
-    second->records({"wait for stop"});
-    REQUIRE(eventually([&] { return contains(box.journal(), " waits"); }));
-    second->kill();
-    CHECK(eventually([&] { return contains(box.journal(), " stopped"); }));
-  }
-  SECTION("while idle") { second->kill(); }
-  SECTION("in the middle of a line") {
-    second->send_raw(R"({"action":"processRec)");
-    second->kill();
-  }
-  second->await_end_of_stderr();
-  before.must_come_back();
-  must_be_served(*first);
-}
 
 TEST_CASE("the end of the first shard is not that of the others, though main ends with its parent",
           "[sharing]") {

@@ -563,42 +563,6 @@ TEST_CASE("a shard without a session is refused with the reason, and nothing of 
   });
 }
 
-#ifndef KCLXX_IS_SANITIZED  // a sanitizer needs memory of its own
-namespace {
-
-/// Of each thread that starts from now on.
-void set_stack_size(std::size_t size) {
-  pthread_attr_t attributes;
-  ::pthread_attr_init(&attributes);
-  ::pthread_attr_setstacksize(&attributes, size);
-  ::pthread_setattr_default_np(&attributes);
-  ::pthread_attr_destroy(&attributes);
-}
-
-}  // namespace
-
-TEST_CASE("a session that gets no thread leaves the loop, and its shard is refused", "[sharing]") {
-  check_in_copy([](resident_environment& environment, launcher& starter) {
-    bool has_left = false;
-    const auto make = [&](const handed_shard&, io::event_loop&, const std::function<void()>&) {
-      auto session = std::make_unique<session_of>(played_session{.leave_loop = [&] {
-        set_stack_size(8 << 20);
-        has_left = true;
-      }});
-      set_stack_size(SIZE_MAX / 2);  // more than can be had
-      return session;
-    };
-    bool holds = false;
-    serve(environment, make, [&] {
-      starter.offer(environment.daemon);
-      const auto reply = starter.reply();
-      holds = reply && reply->header.kind == message_kind::refused && !starter.printed();
-    });
-    return first_false({holds, has_left});
-  });
-}
-#endif
-
 TEST_CASE("launchers that come at once are accepted without a pause between them", "[sharing]") {
   check_in_copy([](resident_environment& environment, launcher&) {
     bool have_ended = true;
@@ -673,86 +637,5 @@ TEST_CASE("a resident whose descriptors user code has closed ends, and does not 
       },
       static_cast<int>(exit_status::resident_gone));
 }
-
-TEST_CASE("a shard that comes after user code has closed 1 and 2 keeps its descriptors",
-          "[sharing]") {
-  const bool is_connected_before = GENERATE(true, false);
-  check_in_copy([&](resident_environment& environment, launcher& first) {
-    launcher second = resident_environment::unconnected();
-    launcher third = resident_environment::unconnected();
-    moment go;
-    moment closed;
-    moment first_may_end;
-    moment second_may_end;
-    std::atomic<bool> is_intact = false;
-    const auto serve_first = [&] {
-      go.wait();
-      for (const int standard : {1, 2}) ::close(standard);
-      closed.come();
-      first_may_end.wait();
-      return exit_status::ok;
-    };
-    bool is_first = true;
-    const session_maker make_session = [&](const handed_shard& shard, auto&, const auto&) {
-      if (std::exchange(is_first, false)) {
-        return std::make_unique<session_of>(played_session{.serve = serve_first});
-      }
-      is_intact = std::min({shard.input.get(), shard.output.get(), shard.error.get()}) > 2;
-      return std::make_unique<session_of>(played_session{.serve = waits_for(second_may_end)});
-    };
-    bool is_accepted = false;
-    bool has_first_ended = false;
-    bool has_second_ended = false;
-    serve(environment, make_session, [&] {
-      first.hand_over(environment.daemon);
-      if (is_connected_before) {
-        environment.connect(second);
-        environment.connect(third);
-        third.send("x");
-        third.reply();  // it is let go, so the one before it was heard
-      }
-      go.come();
-      closed.wait();
-      if (!is_connected_before) environment.connect(second);
-      is_accepted = second.hand_over(environment.daemon);
-      first_may_end.come();
-      has_first_ended = first.has_ended_with(exit_status::ok);  // prints are the second's now
-      second_may_end.come();
-      has_second_ended = second.has_ended_with(exit_status::ok);
-    });
-    return first_false({is_intact, is_accepted, has_first_ended, has_second_ended});
-  });
-}
-
-#ifndef KCLXX_IS_SANITIZED  // UndefinedBehaviorSanitizer opens pipes
-#endif
-
-TEST_CASE("a program that does not share refuses all launchers that wait, and leaves no socket",
-          "[sharing]") {
-  static std::atomic<int> signals;
-  check_in_copy([](resident_environment& environment, launcher& starter) {
-    std::vector<launcher> all;
-    all.push_back(std::move(starter));
-    for (int i = 0; i < 5; ++i) all.push_back(environment.connect());
-    std::thread resident(
-        [start = environment.start()] { refuse_shards(start, "it does not share"); });
-    // A handler of user code does not end the wait.
-    std::signal(SIGUSR1, [](int) { ++signals; });
-    const bool waits = test::eventually([&] {
-      ::pthread_kill(resident.native_handle(), SIGUSR1);
-      return signals >= 20;
-    });
-    all.front().offer(environment.daemon);
-    int refused = 0;
-    for (launcher& one : all) {
-      if (one.is_refused("it does not share")) ++refused;
-    }
-    resident.join();
-    return first_false({waits, refused == 6, !environment.has_socket()});
-  });
-}
-
-#ifndef KCLXX_IS_SANITIZED  // a sanitizer allocates, too
-#endif
 
 }  // namespace kclxx::sharing

@@ -56,8 +56,8 @@ using variables = std::vector<std::pair<std::string, std::string>>;
 
 TEST_CASE("children get the names of stream, application and worker", "[launch]") {
   const variables expected{{"KCLXX_APPLICATION_NAME", "app"},
-                             {"KCLXX_STREAM_NAME", "stream"},
-                             {"KCLXX_WORKER_ID", "me"}};
+                           {"KCLXX_STREAM_NAME", "stream"},
+                           {"KCLXX_WORKER_ID", "me"}};
   CHECK(compose(settings(kcl_version::kcl3), complete).environment == expected);
 }
 
