@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A Kinesis of one stream that has the same records for ever, so that serving them costs little: as the KCL speaks to
 // Kinesis, HTTP/2 in plain text with CBOR.
-//   canned_kinesis.js SHARDS RECORDS BYTES RATE
+//   canned_kinesis.js SHARDS RECORDS BYTES RATE AGGREGATED
 // A GetRecords gets at most RECORDS records of BYTES bytes. RATE: records a second and shard, 0: as fast as they are
-// asked for. Prints its port.
+// asked for. AGGREGATED: how many records each record has, as the KPL makes them; 0: it is none. Prints its port.
 'use strict';
 const crypto = require('node:crypto');
 const http2 = require('node:http2');
 
-const [shards, most, bytes, rate] = process.argv.slice(2).map(Number);
+const [shards, most, bytes, rate, aggregated] = process.argv.slice(2).map(Number);
 const begin = Date.now();
 
 // CBOR (RFC 8949), as much of it as the answers need. Lengths have four bytes.
@@ -45,22 +45,36 @@ const listing = cbor({
 // The sequence numbers differ in their last digits alone.
 const digits = 16;
 const sequence = (number) => '4959033827149025660855969253836157109592' + String(number).padStart(digits, '0');
-const record = (number) => cbor({
+// Protocol buffers: field 1 has the partition keys, 2 the explicit hash keys, 3 the records.
+function field(number, value) {
+  const head = [(number << 3) | 2];
+  for (let rest = value.length; rest > 0; rest >>>= 7) head.push((rest & 127) | (rest > 127 ? 128 : 0));
+  return Buffer.concat([Buffer.from(head), value]);
+}
+function aggregate(shard) {
+  const tables = [field(1, Buffer.from('key')), field(2, Buffer.from(hashKey(shard)))]; // the KCL drops what is another shard's
+  const one = () => field(3, Buffer.concat([Buffer.from([8, 0, 16, 0]), field(3, crypto.randomBytes(bytes))]));
+  const body = Buffer.concat([...tables, ...Array.from({ length: aggregated }, one)]);
+  return Buffer.concat([Buffer.from('f3899ac2', 'hex'), body, crypto.createHash('md5').update(body).digest()]);
+}
+const record = (number, shard) => cbor({
   SequenceNumber: sequence(number),
-  Data: crypto.randomBytes(bytes),
+  Data: aggregated ? aggregate(shard) : crypto.randomBytes(bytes),
   PartitionKey: `key-${String(number % 1000).padStart(3, '0')}`,
   ApproximateArrivalTimestamp: BigInt(begin),
 });
-const canned = Buffer.concat(Array.from({ length: most }, (_, i) => record(i)));
-const step = canned.length / most;
-const place = record(0).indexOf(sequence(0)) + sequence(0).length - digits;
+const canned = Array.from({ length: aggregated ? shards : 1 }, (_, shard) =>
+  Buffer.concat(Array.from({ length: most }, (_, i) => record(i, shard))));
+const place = canned[0].indexOf(sequence(0)) + sequence(0).length - digits;
 
 function records(iterator) {
   const [shard, from] = iterator.split('|');
   const first = Number(from);
   const due = rate === 0 ? Infinity : Math.floor((Date.now() - begin) * rate / 1000) - first;
   const count = Math.max(0, Math.min(most, due));
-  const some = Buffer.from(canned.subarray(0, count * step));
+  const mine = canned[Number(shard.slice(-12)) % canned.length];
+  const step = mine.length / most;
+  const some = Buffer.from(mine.subarray(0, count * step));
   for (let i = 0; i < count; ++i) some.write(String(first + i).padStart(digits, '0'), i * step + place, 'latin1');
   return Buffer.concat([
     head(5, 3), cbor('NextShardIterator'), cbor(`${shard}|${first + count}`),

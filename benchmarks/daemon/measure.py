@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/bench-java, once everything is built: Java's own choices against those of `kclxx daemon run`."""
+"""scripts/bench-java, once everything is built: Java's own choices and the daemon's writer against `kclxx daemon run`."""
 import argparse
 import concurrent.futures
 import contextlib
+import itertools
 import os
 import pathlib
+import shlex
 import shutil
 import signal
 import statistics
@@ -18,10 +20,16 @@ BUILD = pathlib.Path(os.environ.get("KCLXX_BENCH_BUILD", ROOT / "build/bench"))
 TOOL, CHILD = BUILD / "src/tool/kclxx", BUILD / "benchmarks/daemon/counting_child"
 STREAM, SHARDS, LOW_RATE = "bench", 4, 100
 TICKS = os.sysconf("SC_CLK_TCK")
-# What each would choose on a machine of 4 GB.
-CHOICES = {"defaults": None, "chosen": ["--heap", "1g"], "busy": ["--busy", "--heap", "2g"]}
-# Records of one call at full rate, as a backlog gives them: 10,000 records, or 10 MB.
-SIZES = {100: 10000, 1024: 10000, 20480: 500}
+# Java's options, None: its own choice, and the writer; each as on a machine of 4 GB. The first is what others are compared with.
+CHOICES = {"defaults, stock": (None, ["--stock-writer"]), "defaults, ours": (None, []),
+           "run, stock": (["--heap", "1g"], ["--stock-writer"]), "run, ours": (["--heap", "1g"], [])}
+# Bytes of a record, records of one call at full rate, as a backlog gives them (10,000 records, or 10 MB), how many records
+# each of these has, and the share of --megabytes: of small records fewer bytes are as much work.
+SIZES = {"100": (100, 10000, 0, 0.2), "1024": (1024, 10000, 0, 1), "20480": (20480, 500, 0, 1),
+         "aggregated": (100, 1000, 100, 0.2)}
+HEAPS = range(96, 513, 32)  # MB
+NUMBERS = itertools.count()
+MOST_SECONDS = 600  # in a heap that hardly suffices Java collects for ever
 FIGURES = {
     "full": {"first": "first record, s", "cpu": "CPU s/GB", "memory": "peak MB"},
     "low": {"first": "first record, s", "first_cpu": "CPU s until then", "cpu": "CPU s/GB", "memory": "peak MB"},
@@ -49,11 +57,13 @@ class Daemon:
     """One, with a Kinesis of its own that has `size` bytes in each record."""
 
     def __init__(self, choice, environment, directory, name, size, rate):
+        java, writer = choice
+        size, records, aggregated, _ = SIZES[size]
         self.directory = directory
         (directory / "counts").mkdir(parents=True)
         (directory / "child").symlink_to(CHILD)
         self.kinesis = subprocess.Popen(
-            ["node", ROOT / "benchmarks/daemon/canned_kinesis.js", *map(str, (SHARDS, SIZES[size], size, rate))],
+            ["node", ROOT / "benchmarks/daemon/canned_kinesis.js", *map(str, (SHARDS, records, size, rate, aggregated))],
             stdout=subprocess.PIPE, text=True)
         output_of(TOOL, "local", "create-lease-table", name, "--stream", STREAM, "--directory",
                   directory.parent / "services")
@@ -63,13 +73,15 @@ class Daemon:
             "kinesisEndpoint": f"http://127.0.0.1:{port}", "timeoutInSeconds": 3600, "failoverTimeMillis": 10000,
             "dynamoDBEndpoint": environment["AWS_ENDPOINT_URL_DYNAMODB"]}.items())
         (directory / "properties").write_text(text)
-        if choice is None:
-            jars = output_of(TOOL, "daemon", "fetch").strip()
-            command = ["java", "-XX:MaxRAM=4g", "-cp", f"{jars}/*",
-                       "software.amazon.kinesis.multilang.MultiLangDaemon", "-p", "properties",
-                       "-l", ROOT / "properties/logback.xml"]
+        if java is None:
+            lines = output_of(TOOL, "daemon", "print-command", directory / "properties", *writer).splitlines()
+            line = next(line for line in lines if line.startswith("exec "))
+            command = [word for word in shlex.split(line.partition(" 3<<")[0])[1:] if not word.startswith("-XX:")]
+            command[command.index("-p") + 1] = "properties"
+            command[command.index("-l") + 1] = ROOT / "properties/logback.xml"
+            command.insert(1, "-XX:MaxRAM=4g")
         else:
-            command = [TOOL, "daemon", "run", "properties", *choice]
+            command = [TOOL, "daemon", "run", "properties", *writer, *java]
         variables = {**os.environ, **environment, "AWS_EC2_METADATA_DISABLED": "true"}
         # The properties have the addresses.
         variables = {key: value for key, value in variables.items()
@@ -87,6 +99,8 @@ class Daemon:
 
     def wait_for(self, size):
         while self.processed() < size:
+            if time.monotonic() > self.begin + MOST_SECONDS:
+                raise RuntimeError("the daemon makes no progress")
             time.sleep(0.02)
 
     def cpu(self):
@@ -120,15 +134,36 @@ def measure(kind, daemon, megabytes, seconds):
     return result | {"memory": daemon.peak_mb()}
 
 
+def run(kind, size, choice, environment, work, megabytes, seconds):
+    name = f"{kind}-{size}-{next(NUMBERS)}"
+    daemon = Daemon(choice, environment, work / name, name, size, 0 if kind == "full" else LOW_RATE)
+    try:
+        return measure(kind, daemon, megabytes * SIZES[size][3], seconds)
+    finally:
+        daemon.end()
+
+
+def show_smallest_heap(size, arguments):
+    for name, writer in {"stock": ["--stock-writer"], "ours": []}.items():
+        for heap in HEAPS:
+            try:
+                run("full", size, (["--heap", f"{heap}m"], writer), *arguments)
+            except RuntimeError:
+                continue
+            print(f"smallest heap, records: {size}, {name}: {heap} MB", flush=True)
+            break
+
+
 def show(kind, size, runs):
-    """Medians, and in parentheses those of the ratios to the defaults beside them."""
-    print(f"\n{kind} rate, records of {size} B")
+    """Medians, and in parentheses those of the ratios to the first choice's of the same turn."""
+    print(f"\n{kind} rate, records: {size}")
+    first = next(iter(runs.values()))
     for key, title in FIGURES[kind].items():
         row = []
         for choice, results in runs.items():
             value = statistics.median(one[key] for one in results)
-            pairs = [one[key] / base[key] for one, base in zip(results, runs.get("defaults", [])) if base[key]]
-            row.append(f"{choice} {value:.4g}" + (f" ({statistics.median(pairs):.2f})" if pairs else ""))
+            pairs = [one[key] / base[key] for one, base in zip(results, first) if base[key]]
+            row.append(f"{choice}: {value:.4g}" + (f" ({statistics.median(pairs):.2f})" if pairs else ""))
         print(f"  {title:18} " + "   ".join(row), flush=True)
 
 
@@ -138,34 +173,36 @@ def main():
     parser.add_argument("--megabytes", type=int, default=500)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--rate", choices=list(FIGURES), action="append")
-    parser.add_argument("--size", type=int, choices=list(SIZES), action="append")
+    parser.add_argument("--size", choices=list(SIZES), action="append")
     parser.add_argument("--heap")
+    parser.add_argument("--smallest-heap", action="store_true")
+    parser.add_argument("--stock-writer", action="store_true")
+    parser.add_argument("--java", action="append", default=[])
     chosen = parser.parse_args()
+    for options in chosen.java:
+        CHOICES[options] = (["--heap", "1g", "--", *options.split()], [])
     if chosen.heap:
         CHOICES.clear()
-        CHOICES["chosen"] = ["--heap", chosen.heap]
+        CHOICES["run"] = (["--heap", chosen.heap], ["--stock-writer"] if chosen.stock_writer else [])
     output_of(TOOL, "daemon", "fetch")
     work = pathlib.Path(tempfile.mkdtemp(prefix="kclxx-bench-"))
     try:
         with services(work / "services") as environment:
-            for kind in chosen.rate or FIGURES:
+            arguments = environment, work, chosen.megabytes, chosen.seconds
+            for size in chosen.size or SIZES if chosen.smallest_heap else ():
+                show_smallest_heap(size, arguments)
+            for kind in () if chosen.smallest_heap else chosen.rate or FIGURES:
                 for size in chosen.size or SIZES:
                     runs = {choice: [] for choice in CHOICES}
-                    for repetition in range(chosen.repetitions):
-                        def run(choice):
-                            name = f"{kind}-{size}-{choice}-{repetition}"
-                            daemon = Daemon(CHOICES[choice], environment, work / name, name, size,
-                                            0 if kind == "full" else LOW_RATE)
-                            try:
-                                result = measure(kind, daemon, chosen.megabytes, chosen.seconds)
-                            finally:
-                                daemon.end()
-                            print(f"{name}: {result}", file=sys.stderr, flush=True)
-                            return result
-                        # At once: what else the machine does, or the ones do to the others, hits all of them.
-                        with concurrent.futures.ThreadPoolExecutor() as pool:
-                            for choice, result in zip(CHOICES, pool.map(run, CHOICES)):
-                                runs[choice].append(result)
+
+                    def turn(choice):
+                        result = run(kind, size, CHOICES[choice], *arguments)
+                        print(f"{kind}, {size}, {choice}: {result}", file=sys.stderr, flush=True)
+                        runs[choice].append(result)
+                    for _ in range(chosen.repetitions):
+                        # At a low rate at once: what else the machine does hits all of them.
+                        with concurrent.futures.ThreadPoolExecutor(1 if kind == "full" else len(CHOICES)) as pool:
+                            list(pool.map(turn, CHOICES))
                     show(kind, size, runs)
     finally:
         shutil.rmtree(work)

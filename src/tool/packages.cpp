@@ -311,11 +311,15 @@ bool is_own_jar(const fs::path& file) { return is_own(file.filename().string());
 
 void install_own_jar(const fs::path& jar, const fs::path& folder) {
   const std::string name = jar.filename().string();
-  const std::string hash = hashes_of(jar.parent_path(), {{"", name}}).front();
+  const std::string hash = hash_of(jar);
   fs::path sums = folder / name;
   sums.replace_extension(".sha256");
   fs::rename(jar, folder / name);
   write_file(sums, hash + "  " + name + "\n");
+}
+
+std::string hash_of(const fs::path& file) {
+  return hashes_of(file.parent_path(), {{"", file.filename().string()}}).front();
 }
 
 std::string class_path(const std::vector<fs::path>& files) {

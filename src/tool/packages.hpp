@@ -58,6 +58,9 @@ bool is_own_jar(const std::filesystem::path& file);
 /// Errors: command_error.
 void install_own_jar(const std::filesystem::path& jar, const std::filesystem::path& folder);
 
+/// The SHA-256 of a file, in hexadecimal digits. Errors: command_error.
+std::string hash_of(const std::filesystem::path& file);
+
 /// The jars among files, for Java's option -cp. Errors: command_error for a path with a colon.
 std::string class_path(const std::vector<std::filesystem::path>& files);
 

@@ -25,6 +25,10 @@ const std::string properties =
     "initialPositionInStream=LATEST\nshutdownGraceMillis=5000\nlogWarningForTaskAfterMillis=60000\n"
     "workerId=me\nregionName=eu-central-1\n";
 
+const std::string not_compiled =
+    "kclxx daemon run: the daemon's own writer writes the batches: kclxx's was not compiled: kclxx "
+    "daemon fetch needs a JDK for it\n";
+
 using words = std::vector<std::string>;
 
 /// With Java, jars and properties.
@@ -57,7 +61,7 @@ TEST_CASE("run becomes Java with the class path, the charset and the names", "[d
   const furnished box;
   const auto run = box.run({"--heap", "640m", "--", "-XX:+UseSerialGC", "-Da=b c"});
   CHECK(run.status == 0);
-  CHECK(run.err.empty());
+  CHECK(run.err == not_compiled);
   CHECK(contains(run.out,
                  "arg: -Dfile.encoding=UTF-8\narg: -XX:MaxRAMPercentage=50\n"
                  "arg: -XX:MaxNewSize=64m\narg: -XX:TieredStopAtLevel=1\n"
@@ -198,7 +202,8 @@ TEST_CASE("run names the number of problems in one line and starts", "[daemon][r
   CHECK(run.status == 0);
   CHECK(run.err ==
         "kclxx daemon run: a.properties has 1 problem; to list: kclxx daemon check --kcl 3 "
-        "a.properties\n");
+        "a.properties\n" +
+            not_compiled);
   CHECK(contains(run.out, "arg: "));
 }
 
@@ -211,7 +216,7 @@ TEST_CASE("run says when a backlog does not fit in the heap", "[daemon][run]") {
   }
   CHECK(contains(box.kclxx({"daemon", "check", "a.properties", "--heap", "256m"}).out,
                  "a heap of 256 MB has room for 1 shards"));
-  CHECK(box.run({"--heap", "512m"}).err.empty());
+  CHECK(box.run({"--heap", "512m"}).err == not_compiled);
 }
 
 TEST_CASE("what run needs and does not find is one line", "[daemon][run]") {
@@ -377,6 +382,41 @@ TEST_CASE("run starts the daemon in our class where it was compiled, and print-c
   const auto printed = box.kclxx({"daemon", "print-command", "a.properties", "--jars", "jars"});
   CHECK_FALSE(contains(printed.out, "jars/kclxx-"));
   CHECK(contains(printed.out, " software.amazon.kinesis.multilang.MultiLangDaemon "));
+}
+
+TEST_CASE("the writer of batches that runs is named: of a daemon with another hash its own",
+          "[daemon][run]") {
+  const furnished box;
+  const std::string theirs = "the daemon's own writer writes the batches: ";
+  box.write(own_jar(box), "");
+  const std::string ours = (box / own_jar(box)).string();
+  const auto expect = [&](const words& more, const std::string& line, const std::string& class_path,
+                          bool is_ours) {
+    const auto run = box.run(more);
+    CHECK(run.err == (is_ours ? "" : "kclxx daemon run: " + theirs + line + "\n"));
+    CHECK(contains(run.out, "-cp\narg: " + class_path));
+    CHECK(contains(run.out, "arg: -Dkclxx.writer=true\n") == is_ours);
+    words print{"daemon", "print-command", "a.properties", "--jars", "jars"};
+    print.insert(print.end(), more.begin(), more.end());
+    const auto printed = box.kclxx(print);
+    CHECK(printed.out.starts_with(
+        (is_ours ? "# kclxx's writer writes the batches" : "# " + theirs + line) + "\n"));
+    CHECK(contains(printed.out, ours) == is_ours);
+  };
+  const std::string jar = (box / "jars/amazon-kinesis-client-multilang-0.jar").string();
+  expect({}, "kclxx's was not compared with this version's", jar + ":" + ours, false);
+  // The hash of a tested one.
+  const auto sums =
+      box.start({"sh", "-c",
+                 "grep multilang " KCLXX_SOURCE_DIR "/src/tool/daemon/jars/kcl2/SHA256SUMS"})
+          .result();
+  box.program("bin/sha256sum", "echo '" + sums.out.substr(0, 64) + "  x'\n");
+  expect({}, "", ours + ":" + jar, true);
+  expect({"--stock-writer"}, "--stock-writer", jar + ":" + ours, false);
+  expect({"--", "-cp", "mine"}, "the class path is yours", jar + ":" + ours, false);
+  CHECK(contains(
+      box.kclxx({"daemon", "check", "a.properties", "--jars", "jars", "--heap", "179m"}).out,
+      "100 MB, and 20 MB for each at maxRecords = 10000"));
 }
 
 TEST_CASE("check looks for the program at its path", "[daemon][check]") {

@@ -598,10 +598,10 @@ void check_readings(checked_file& file) {
   }
 }
 
-/// With the daemon's own writer of batches: docs/deployment.md#size.
+/// docs/deployment.md#size.
 void check_heap(checked_file& file) {
   constexpr std::uint64_t base = 100;
-  constexpr std::uint64_t of_a_shard = 80;
+  const std::uint64_t of_a_shard = file.where.has_stock_writer ? 80 : 20;
   constexpr std::uint64_t most_records = 10'000;
   if (file.where.heap_mib == 0) return;
   const auto number = [&](std::string_view key, std::uint64_t otherwise) {
@@ -622,8 +622,9 @@ void check_heap(checked_file& file) {
            "With more that read at once Java ends with OutOfMemoryError, and does so again after "
            "each start.",
            "--heap " + std::to_string(base + each * shards) + "m for " + std::to_string(shards) +
-               " shards: 100 MB, and 80 MB for each at maxRecords = 10000, less in proportion at "
-               "fewer. Or lower maxRecords.");
+               " shards: 100 MB, and " + std::to_string(of_a_shard) +
+               " MB for each at maxRecords = 10000, less in proportion at fewer. Or lower "
+               "maxRecords.");
 }
 
 void check_version(checked_file& file) {

@@ -52,6 +52,7 @@ struct circumstances {
   kcl_choice kcl{};                 ///< which daemon it is
   std::uint64_t heap_mib = 0;       ///< the most that Java takes; 0: not known
   std::vector<reading> readings{};  ///< empty: the reader was not there, so no value was judged
+  bool has_stock_writer = true;     ///< it holds a batch several times over
 };
 
 /// All diagnostics, in the order of the file; those without a line come last.

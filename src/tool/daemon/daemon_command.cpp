@@ -51,6 +51,12 @@ void add_places(CLI::App& command, jar_place& place) {
       ->excludes(jars);
 }
 
+void add_writer_option(CLI::App& command, launch_options& options) {
+  command.add_flag(
+      "--stock-writer", options.has_stock_writer,
+      "The daemon's own writer of batches, not kclxx's, which writes the same for less");
+}
+
 void add_launch_options(CLI::App& command, launch_options& options) {
   add_file_option(command, options.file);
   add_kcl_option(command, options.kcl);
@@ -60,6 +66,7 @@ void add_launch_options(CLI::App& command, launch_options& options) {
                    "memory");
   add_option(command, "FILE", "--logback", options.logging,
              "The daemon's logging configuration instead of the built-in one");
+  add_writer_option(command, options);
   command.add_flag(
       "--share", options.is_shared,
       "One process of the program for all shards: kclxx-share in front of executableName");
@@ -74,7 +81,9 @@ std::string count_of(std::size_t number, const std::string& noun) {
 std::vector<diagnostic> diagnostics_of(const launch_options& options, std::string& why_not) {
   try {
     const properties all = read_properties(options);
-    return find_problems(options, all, ask_reader(options, all, why_not));
+    reader_answer answer = ask_reader(options, all);
+    why_not = answer.why_not;
+    return find_problems(options, all, std::move(answer));
   } catch (const properties_error& error) {
     return {{severity::error, error.line(), "", error.what(), "The daemon does not start.",
              "Correct it."}};
@@ -107,10 +116,10 @@ void add_fetch(CLI::App& daemon, invocation& run) {
   CLI::App& command = add_command(daemon,
                                   {"fetch",
                                    "Downloads the daemon's jars with Maven into a cache, verifies "
-                                   "their checksums, compiles the\n"
-                                   "reader of `check` where there is a JDK, and prints their "
-                                   "folder. What the cache has is not\n"
-                                   "fetched again.",
+                                   "their checksums, compiles\n"
+                                   "kclxx's own classes where there is a JDK, and prints their "
+                                   "folder. What the cache has is\n"
+                                   "not fetched again.",
                                    "kclxx daemon fetch --kcl 2"},
                                   child_use::none, run);
   struct request {
@@ -153,6 +162,7 @@ void add_check(CLI::App& daemon, invocation& run) {
   add_kcl_option(command, options->kcl);
   add_places(command, options->place);
   add_heap_option(command, options->heap);
+  add_writer_option(command, *options);
   command.add_flag(
       "--without-program", options->is_without_program,
       "The program that executableName names is not on this machine: do not look for it");

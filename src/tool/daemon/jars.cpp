@@ -72,11 +72,12 @@ std::string fetch_command(const kcl_choice& kcl, const std::string& cache) {
   return "kclxx daemon fetch --kcl " + kcl.text() + (cache.empty() ? "" : " --cache " + cache);
 }
 
+bool is_daemon(const fs::path& file) {
+  return file.filename().string().starts_with("amazon-kinesis-client-multilang-");
+}
+
 void expect_main_jar(const std::vector<fs::path>& files, kcl_version kcl, const fs::path& folder) {
-  const bool is_there = std::any_of(files.begin(), files.end(), [&](const fs::path& file) {
-    return file.filename().string().starts_with("amazon-kinesis-client-multilang-");
-  });
-  if (is_there) return;
+  if (std::any_of(files.begin(), files.end(), is_daemon)) return;
   cannot_set_up("the jars of " + std::string(name_of(kcl)) + " are not in " + folder.string());
 }
 
@@ -107,7 +108,11 @@ void compile_sources(const fs::path& folder, std::vector<fs::path> jars) {
   std::vector<std::string> compile{tool("javac"),     "--release",  "8",
                                    "-Xlint:-options", "-proc:none", "-d",
                                    classes,           "-cp",        class_path(jars)};
+  const bool has_writer = has_tested_daemon(jars);
   for (const embedded::file& one : embedded::java_sources.files) {
+    const bool is_of_writer =
+        one.name == "BatchMessageWriter.java" || one.name == "MultiLangRecordProcessorFactory.java";
+    if (is_of_writer && !has_writer) continue;  // another daemon may not have what it needs
     write_file(work / one.name, one.text);
     compile.push_back((work / one.name).string());
   }
@@ -118,8 +123,8 @@ void compile_sources(const fs::path& folder, std::vector<fs::path> jars) {
     std::cerr
         << "kclxx daemon fetch: there is no JDK (javac, jar) of Java 9 or newer, so `daemon "
            "check` will judge the keys, not the values, and `run` will not notice two streams "
-           "under one applicationName; on Debian: apt-get install openjdk-17-jdk-headless, and "
-           "fetch again"
+           "under one applicationName, and take the daemon's own writer of batches; on Debian: "
+           "apt-get install openjdk-17-jdk-headless, and fetch again"
         << std::endl;
   }
   fs::remove_all(work, error);
@@ -189,6 +194,15 @@ std::optional<fs::path> own_jar_among(std::vector<fs::path>& files) {
     return is_own_jar(file) && file.filename() != name;
   });
   return found;
+}
+
+bool has_tested_daemon(const std::vector<fs::path>& files) {
+  const auto daemon = std::find_if(files.begin(), files.end(), is_daemon);
+  if (daemon == files.end()) return false;
+  const std::string line = hash_of(*daemon) + "  amazon-kinesis-client-multilang-";
+  return std::any_of(embedded::projects.begin(), embedded::projects.end(), [&](const auto& one) {
+    return one.checksums.find(line) != std::string_view::npos;
+  });
 }
 
 fs::path fetch_jars(const std::string& cache, const kcl_choice& kcl, bool is_offline) {

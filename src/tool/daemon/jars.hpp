@@ -55,13 +55,17 @@ struct jar_place {
 };
 
 /// Those that were compared (see tool/packages.hpp); of a version that was not tested with kclxx,
-/// and of a folder of the user's without checksums, all there are. The reader of properties
+/// and of a folder of the user's without checksums, all there are. Our own jar
 /// (src/java) is among them where it was compiled. Errors: command_error.
 std::vector<std::filesystem::path> jars_at(const jar_place& place, const kcl_choice& kcl);
 
 /// The jar with what this program has in src/java; nothing: it is not there. `files` is then
 /// without that of another kclxx.
 std::optional<std::filesystem::path> own_jar_among(std::vector<std::filesystem::path>& files);
+
+/// Whether the daemon among files is a tested one, by its SHA-256: our writer of batches is for
+/// these. Errors: command_error.
+bool has_tested_daemon(const std::vector<std::filesystem::path>& files);
 
 /// Brings the jars with Maven, unless they are there, and gives their folder. Of a version that is
 /// not the tested one no checksums are known. Where there is a JDK it compiles src/java beside

@@ -53,16 +53,32 @@ void refuse_what_java_cannot_read(const std::string& path) {
                 "LC_ALL=C.UTF-8");
 }
 
+/// Empty: ours can write the batches. `has_own_jar`: beside the files.
+std::string why_stock_writer(const launch_options& options, bool has_own_jar,
+                             const std::vector<std::filesystem::path>& files) {
+  if (options.has_stock_writer) return "--stock-writer";
+  const bool is_own_path = std::any_of(
+      options.java_options.begin(), options.java_options.end(), [](std::string_view one) {
+        return one == "-cp" || one == "-classpath" || one.starts_with("--class-path");
+      });
+  if (is_own_path) return "the class path is yours";
+  if (!has_own_jar) return "kclxx's was not compiled: kclxx daemon fetch needs a JDK for it";
+  return has_tested_daemon(files) ? "" : "kclxx's was not compared with this version's";
+}
+
 /// Of the files that were compared, and of no others. With `is_guarded` and our own jar the daemon
 /// starts in src/java/OneStreamDaemon.java, which reads the properties once more.
 void set_class_path(const launch_options& options, bool is_guarded, launch_settings& settings) {
   std::vector<std::filesystem::path> files = jars_at(options.place, options.kcl);
-  if (const auto own = own_jar_among(files)) {
-    if (is_guarded) {
+  const auto own = own_jar_among(files);
+  settings.why_stock_writer = why_stock_writer(options, own.has_value(), files);
+  if (own) {
+    const bool is_first =
+        settings.why_stock_writer.empty();  // a class of the daemon's is there, too
+    std::erase(files, *own);
+    if (is_first || is_guarded) files.insert(is_first ? files.begin() : files.end(), *own);
+    if (is_guarded)
       settings.main_class = "software.amazon.kinesis.multilang.config.OneStreamDaemon";
-    } else {
-      std::erase(files, *own);
-    }
   }
   settings.class_path = class_path(files);
   refuse_what_java_cannot_read(settings.class_path.substr(0, settings.class_path.find(':')));
@@ -164,14 +180,19 @@ bool is_set(const char* variable) {
   return value != nullptr && *value != '\0';
 }
 
-void mention_diagnostics(const launch_options& options, const properties& all) {
-  const auto found = find_problems(options, all);
+void mention_diagnostics(const launch_options& options, const properties& all,
+                         bool has_stock_writer) {
+  const auto found = find_problems(options, all, {{}, "", has_stock_writer});
   if (found.empty()) return;
   std::cerr << "kclxx daemon run: " << options.file << " has " << found.size()
             << (found.size() == 1 ? " problem" : " problems")
             << "; to list: kclxx daemon check --kcl " << options.kcl.text()
-            << (options.heap.empty() ? "" : " --heap " + options.heap) << " " << options.file
-            << std::endl;
+            << (options.heap.empty() ? "" : " --heap " + options.heap)
+            << (options.has_stock_writer ? " --stock-writer " : " ") << options.file << std::endl;
+}
+
+std::string of_stock_writer(const launch_settings& settings) {
+  return "the daemon's own writer writes the batches: " + settings.why_stock_writer;
 }
 
 // A blocked or ignored SIGTERM is inherited; Java would keep it so, and never shut down gracefully.
@@ -248,6 +269,7 @@ launch compose(const launch_settings& settings, const properties& all) {
   given.insert(given.end(), settings.java_variables.begin(), settings.java_variables.end());
   const std::vector<std::string> chosen = java_options(settings.is_busy, given);
   command.insert(command.end(), chosen.begin(), chosen.end());
+  if (settings.why_stock_writer.empty()) command.emplace_back("-Dkclxx.writer=true");
   command.insert(command.end(), {"-cp", settings.class_path});
   command.insert(command.end(), settings.java_options.begin(), settings.java_options.end());
   command.insert(command.end(), {settings.main_class, "-p", settings.properties_file, "-l",
@@ -290,9 +312,9 @@ properties read_properties(const launch_options& options) {
 }
 
 std::vector<diagnostic> find_problems(const launch_options& options, const properties& all,
-                                      std::vector<reading> readings) {
-  circumstances where{look_at_program, is_set("AWS_REGION"), options.kcl, heap_of(options),
-                      std::move(readings)};
+                                      reader_answer answer) {
+  circumstances where{look_at_program,  is_set("AWS_REGION"),       options.kcl,
+                      heap_of(options), std::move(answer.readings), answer.has_stock_writer};
   if (options.is_without_program) where.look = look_at_name;
   for (const reading& one : where.readings) {
     if (one.kind == "heap" && where.heap_mib == 0) where.heap_mib = std::stoull(one.text);
@@ -300,16 +322,17 @@ std::vector<diagnostic> find_problems(const launch_options& options, const prope
   return check(all, where);
 }
 
-std::vector<reading> ask_reader(const launch_options& options, const properties& all,
-                                std::string& why_not) {
+reader_answer ask_reader(const launch_options& options, const properties& all) {
+  reader_answer answer;
   try {
     std::vector<std::filesystem::path> files = jars_at(options.place, options.kcl);
     const auto reader = own_jar_among(files);
+    answer.has_stock_writer = !why_stock_writer(options, reader.has_value(), files).empty();
     if (!reader) {
-      why_not =
+      answer.why_not =
           "kclxx daemon fetch found no JDK to compile the daemon's reader with; on Debian: "
           "apt-get install openjdk-17-jdk-headless, and fetch again";
-      return {};
+      return answer;
     }
     std::vector<std::string> command{"env"};
     // Where it comes from on the machine of the daemon is not known here: a finding says so.
@@ -323,20 +346,22 @@ std::vector<reading> ask_reader(const launch_options& options, const properties&
                                    "software.amazon.kinesis.multilang.config.PropertiesReader",
                                    file_in_memory("properties", write_properties(all))});
     const program_result made = run_program(command);
-    std::vector<reading> readings = parse_readings(made.output);
+    answer.readings = parse_readings(made.output);
     const std::string said = made.output + made.error;
-    if (readings.empty()) why_not = "Java says: " + said.substr(0, said.find('\n'));
-    return readings;
+    if (answer.readings.empty()) answer.why_not = "Java says: " + said.substr(0, said.find('\n'));
   } catch (const command_error& failure) {
-    why_not = failure.what();
-    return {};
+    answer.why_not = failure.what();
   }
+  return answer;
 }
 
 void run_daemon(const launch_options& options) {
   properties all = effective_properties(options);
   launch_settings settings = settings_for(options, true);
-  mention_diagnostics(options, all);
+  mention_diagnostics(options, all, !settings.why_stock_writer.empty());
+  if (!settings.why_stock_writer.empty()) {
+    std::cerr << "kclxx daemon run: " << of_stock_writer(settings) << std::endl;
+  }
   settle_worker_id(all, options.which(), new_worker_id());
   settings.properties_file = file_in_memory("properties", write_properties(all));
   if (settings.logging_file.empty()) {
@@ -360,7 +385,10 @@ void print_daemon_command(const launch_options& options) {
     files.push_back({4, std::string(embedded::logback)});
     settings.logging_file = "/dev/fd/4";
   }
-  std::cout << shell_command(compose(settings, all), files) << std::flush;
+  const bool is_ours = settings.why_stock_writer.empty();
+  std::cout << "# " << (is_ours ? "kclxx's writer writes the batches" : of_stock_writer(settings))
+            << "\n"
+            << shell_command(compose(settings, all), files) << std::flush;
 }
 
 }  // namespace kclxx::tool

@@ -16,6 +16,8 @@ struct launch_settings {
   kcl_version which = kcl_version::kcl3;  ///< for the keys of the properties
   std::string java = "java";              ///< the program
   std::string class_path;
+  /// Empty: src/java/BatchMessageWriter.java writes the batches, not the daemon's own writer.
+  std::string why_stock_writer = "--stock-writer";
   std::string main_class = "software.amazon.kinesis.multilang.MultiLangDaemon";
   /// For shards that deliver what they can, all the time: Java may use memory and compile more.
   bool is_busy = false;
@@ -67,6 +69,7 @@ struct launch_options {
   bool is_busy = false;             ///< see launch_settings
   std::string logging;              ///< empty: the one that comes with the tool
   bool is_shared = false;           ///< one process of the program for all shards
+  bool has_stock_writer = false;    ///< the daemon's own writer of batches
   bool is_without_program = false;  ///< check does not look for the program
   std::vector<std::string> java_options;
 
@@ -77,15 +80,18 @@ struct launch_options {
 /// Errors: command_error or std::system_error for a file that cannot be read.
 properties read_properties(const launch_options& options);
 
-/// What is wrong with the file, for a daemon that is started here. `readings`: of the daemon's own
-/// reader, where it was asked.
-std::vector<diagnostic> find_problems(const launch_options& options, const properties& all,
-                                      std::vector<reading> readings = {});
+struct reader_answer {
+  std::vector<reading> readings;  ///< empty: it is not there
+  std::string why_not;
+  bool has_stock_writer = true;  ///< see launch_settings::why_stock_writer
+};
 
-/// What the daemon's own reader makes of the file. Empty when it is not there; `why_not` says why.
-/// Blocking: until Java is done.
-std::vector<reading> ask_reader(const launch_options& options, const properties& all,
-                                std::string& why_not);
+/// What is wrong with the file, for a daemon that is started here.
+std::vector<diagnostic> find_problems(const launch_options& options, const properties& all,
+                                      reader_answer answer);
+
+/// What the daemon's own reader makes of the file. Blocking: until Java is done.
+reader_answer ask_reader(const launch_options& options, const properties& all);
 
 /// Becomes the daemon. Does not return.
 /// Errors: command_error.

@@ -67,6 +67,7 @@ class Worker:
             command = [settings.KCL1, "run", file, *java]
         else:
             command = [settings.TOOL, "daemon", "run", file, *(["--share"] if share else []),
+                       *(["--stock-writer"] if settings.STOCK_WRITER else []),
                        "--kcl", application.kcl, "--heap", "256m", "--", *java]
         self.process = Process(
             command,

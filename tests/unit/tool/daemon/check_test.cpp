@@ -478,6 +478,11 @@ TEST_CASE("a heap that a backlog does not fit in is named with what it needs", "
   CHECK(read_as("", "maxRecords=1000", 256).empty());
   CHECK(read_as("", "maxLeasesForWorker=1", 256).empty());
   CHECK(contains(read_as("", "maxLeasesForWorker=2", 256), "room for 1 shards"));
+  const auto with_ours = [&](std::uint64_t heap) {
+    return check(sound_with("", kcl3), {look, false, kcl3, heap, {}, false}).size();
+  };
+  CHECK(with_ours(180) == 0);
+  CHECK(with_ours(179) == 1);
 }
 
 TEST_CASE("many diagnostics come in the file's order", "[diagnostics]") {
