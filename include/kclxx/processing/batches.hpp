@@ -22,17 +22,17 @@ namespace kclxx {
 /// linger, at shutdown_requested and at shard_ended. When the lease is lost they are dropped. What
 /// is gathered is not complete: no checkpoint covers it.
 ///
-/// While the handler runs the daemon waits. So at most `max_bytes` and the records of one
-/// processRecords call are in memory. docs/processing.md has what is processed again after a crash.
+/// What is gathered takes at most 64 MiB of memory, or max_bytes if that is more: it is handed over
+/// before. While the handler runs the daemon waits, so beside it the records of one processRecords
+/// call are in memory. docs/processing.md has what is processed again after a crash.
 ///
 /// Errors: `batches` throws std::invalid_argument for a limit of 0 and a negative linger.
 /// Thread safety: a value; processors copy it.
 struct batch_options {
   /// The most records that a call of the handler gets, at least 1. Unset: no limit.
   std::optional<std::size_t> max_records{};
-  /// The most bytes that a call of the handler gets, at least 1. A record counts as its data, its
-  /// partition key and 200 bytes; one that is larger than the limit is handed over alone. Unset:
-  /// 64 MiB with a linger, otherwise no limit.
+  /// The most bytes of data that a call of the handler gets, at least 1. A record that is larger is
+  /// handed over alone. Unset: no limit.
   std::optional<std::uint64_t> max_bytes{};
   /// How long a record may wait for others, by the shard's clock, which is virtual in the test kit;
   /// longer while the handler runs. 0: nothing is gathered.

@@ -178,7 +178,8 @@ std::vector<named_record> named_in(const record_batch& part, const batch_error& 
 /// Options with all limits set.
 struct batch_limits {
   std::size_t records;
-  std::uint64_t bytes;
+  std::uint64_t bytes;   // of data
+  std::uint64_t memory;  // that gathered records take
   milliseconds linger;
   kclxx::order order;
   /// Whether a batch of the daemon's may be divided or wait.
@@ -198,7 +199,7 @@ batch_limits valid(const batch_options& options) {
   constexpr auto none = std::numeric_limits<std::uint64_t>::max();
   constexpr std::uint64_t most_gathered = std::uint64_t{64} << 20;
   return {options.max_records.value_or(std::numeric_limits<std::size_t>::max()),
-          options.max_bytes.value_or(options.linger.count() > 0 ? most_gathered : none),
+          options.max_bytes.value_or(none), std::max(most_gathered, options.max_bytes.value_or(0)),
           detail::clamped(options.linger), options.order};
 }
 
@@ -250,14 +251,19 @@ class batches_processor final : public record_processor {
   [[nodiscard]] part_of_batch next_part(const record_batch& batch, std::size_t offset) const {
     const std::size_t left = batch.size() - offset;
     const std::size_t most = std::min(left, limits_.records - gathered_.records());
-    std::uint64_t bytes = gathered_.bytes();
+    const bool may_gather = limits_.linger.count() > 0;
+    std::uint64_t bytes = gathered_.data_bytes();
+    std::uint64_t memory = gathered_.bytes();
     std::size_t count = 0;
     for (; count < most && bytes < limits_.bytes; ++count) {
-      const std::uint64_t record_bytes =
-          processing::gathered_records::bytes_of(batch[offset + count]);
+      const record& next = batch[offset + count];
       const bool is_first = count == 0 && gathered_.empty();
-      if (!is_first && record_bytes > limits_.bytes - bytes) break;
-      bytes += record_bytes;
+      if (may_gather) memory += processing::gathered_records::bytes_of(next);
+      if (!is_first &&
+          (next.data().size() > limits_.bytes - bytes || (may_gather && memory > limits_.memory))) {
+        break;
+      }
+      bytes += next.data().size();
     }
     const bool is_full = bytes >= limits_.bytes || gathered_.records() + count == limits_.records;
     return {count, is_full || count < left || limits_.linger.count() == 0};

@@ -11,7 +11,7 @@
 namespace kclxx::processing {
 
 /// Texts lie in chunks, which do not move when more is added. A large text has memory of its own,
-/// so that all chunks have one size, and at most a quarter of each is left unused.
+/// so that all chunks have one size, and at most a part in 32 of each is left unused.
 struct gathered_records::memory {
   using chunk = std::unique_ptr<char[]>;  // NOLINT(modernize-avoid-c-arrays)
   static constexpr std::size_t chunk_size = std::size_t{256} << 10;
@@ -26,7 +26,7 @@ struct gathered_records::memory {
       const std::string_view key = record.partition_key().value_or(std::string_view());
       const std::string_view number = record.sequence_number();
       const std::size_t size = data.size() + key.size() + number.size();
-      const bool is_large = size > chunk_size / 4;
+      const bool is_large = size > chunk_size / 32;
       if (!is_large && size > static_cast<std::size_t>(end - place)) place = next_chunk();
       char* const to = is_large ? large_chunk(size) : place;
       if (!is_large) place = to + size;
@@ -54,7 +54,7 @@ struct gathered_records::memory {
     }
     free_place = place;
     data_bytes += data_size;
-    bytes += data_size + key_size + batch.size() * bytes_beside_texts;
+    texts += data_size + key_size;
   }
   void make_room_for(std::size_t more) {
     const std::size_t size = records.size() + more;
@@ -84,7 +84,7 @@ struct gathered_records::memory {
     large.clear();
     large_bytes = used = 0;
     free_place = end = nullptr;
-    data_bytes = bytes = 0;
+    data_bytes = texts = 0;
     chunks.resize(std::min(chunks.size(), spare_size / chunk_size));
     records.clear();
     if (records.capacity() > spare_size / sizeof(record)) std::vector<record>().swap(records);
@@ -98,7 +98,7 @@ struct gathered_records::memory {
 
   std::vector<record> records;
   std::uint64_t data_bytes = 0;  // of these records
-  std::uint64_t bytes = 0;       // as bytes_of
+  std::uint64_t texts = 0;       // with the keys
   std::vector<chunk> large;
   std::size_t large_bytes = 0;
   std::vector<chunk> chunks;
@@ -152,7 +152,10 @@ std::uint64_t gathered_records::data_bytes() const noexcept {
 sequence_position gathered_records::last_position() const {
   return memory_->records.back().position();
 }
-std::uint64_t gathered_records::bytes() const noexcept { return memory_ ? memory_->bytes : 0; }
+std::uint64_t gathered_records::bytes() const noexcept {
+  if (empty()) return 0;
+  return memory::chunk_size + bytes_for(memory_->texts, memory_->records.size());
+}
 
 void gathered_records::release_memory() { spare_->take(); }
 

@@ -30,10 +30,11 @@ class gathered_records {
   [[nodiscard]] std::uint64_t data_bytes() const noexcept;
   /// Precondition: !empty().
   [[nodiscard]] sequence_position last_position() const;
-  /// The most memory that they take.
+  /// The most memory that they take, also while their list grows.
   [[nodiscard]] std::uint64_t bytes() const noexcept;
+  /// What add() adds to bytes() for one record, but for a first one.
   [[nodiscard]] static std::uint64_t bytes_of(const record& record) noexcept {
-    return record.data().size() + record.partition_key().value_or("").size() + bytes_beside_texts;
+    return bytes_for(record.data().size() + record.partition_key().value_or("").size(), 1);
   }
   /// All of them; it is empty then.
   [[nodiscard]] record_batch take();
@@ -46,10 +47,12 @@ class gathered_records {
   static constexpr std::size_t spare_size = std::size_t{16} << 20;
 
  private:
-  /// The sequence number, and the record twice: while their list grows, the old one is there, too.
-  /// kclxx/processing/batches.hpp states it.
-  static constexpr std::uint64_t bytes_beside_texts = 200;
-  static_assert(56 + 2 * sizeof(record) <= bytes_beside_texts);
+  /// Of data and keys with what stays unused beside them. A record has its sequence number, too,
+  /// and is counted three times: while their list doubles, the old one is there, too.
+  [[nodiscard]] static constexpr std::uint64_t bytes_for(std::uint64_t texts,
+                                                         std::size_t records) noexcept {
+    return texts + texts / 16 + records * (64 + 3 * sizeof(record));
+  }
   struct memory;
   struct spare;
 

@@ -183,7 +183,7 @@ batch_options program::random_gathering() {
   batch_options options;
   if (form_ != form::gathering) return options;
   if (random_.chance(60)) options.max_records = 1 + random_.below(40);
-  if (random_.chance(40)) options.max_bytes = 1 + random_.below(6000);
+  if (random_.chance(40)) options.max_bytes = 1 + random_.below(60);
   if (random_.chance(85)) options.linger = milliseconds(1 + random_.below(6000));
   options.order = random_.chance(50) ? order::key : order::none;
   return options;
@@ -373,8 +373,8 @@ void program::process(const record& one, const shard_context& shard) {
 void program::process_batch(const record_batch& batch, const shard_context& shard) {
   guarded([&] {
     absorb_log();
-    std::size_t bytes = 200 * batch.size();
-    for (const record& one : batch) bytes += one.data().size() + one.partition_key()->size();
+    std::size_t bytes = 0;
+    for (const record& one : batch) bytes += one.data().size();
     const bool is_too_large = batch.size() > gathering_.max_records.value_or(batch.size()) ||
                               (bytes > gathering_.max_bytes.value_or(bytes) && batch.size() > 1);
     if (batch.empty() || is_too_large) {

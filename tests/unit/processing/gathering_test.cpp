@@ -102,8 +102,7 @@ TEST_CASE("a batch has at most max_records, with or without a linger", "[process
 
 TEST_CASE("a batch has at most max_bytes, but for one record that is larger",
           "[processing][gathering]") {
-  // Two records of 50 bytes, a key of three, and what a record counts besides.
-  const std::uint64_t limit = 2 * 253;
+  const std::uint64_t limit = 100;
   const std::string half(50, 'h');
   const std::string large(400, 'l');
   const strings numbers{"1", "2", "3", "4", "5", "6", "7"};
@@ -124,6 +123,24 @@ TEST_CASE("a batch has at most max_bytes, but for one record that is larger",
   gathering_daemon other({.max_bytes = limit});
   deliver(other.daemon, 0, {half, half, half, large, large, "s", "t"});
   CHECK(other.seen() == calls{{half, half}, {half}, {large}, {large}, {"s", "t"}});
+}
+
+TEST_CASE("gathered records are handed over before they take more memory than 64 MiB",
+          "[processing][gathering]") {
+  const std::size_t size = GENERATE(as<std::size_t>(), 0, 500, 30'000, 52'400);
+  const std::string data(size, 'x');
+  const std::vector<std::string> call(size < 1'000 ? 10'000 : 400, data);
+  std::size_t most = 0;
+  testing::daemon to(batches(
+      [&](const record_batch& batch) { most = std::max(most, batch.size()); }, {}, {.linger = 1h}));
+  to.initialize();
+  for (int calls = 0; most == 0; ++calls) {
+    REQUIRE(calls < 100);
+    to.deliver(call);
+  }
+  // What a record takes at least: its data, its number, itself.
+  CHECK(most * (size + sizeof(record)) <= std::size_t{64} << 20);
+  CHECK(most * (size + size / 16 + 64 + 3 * sizeof(record) + 20) > std::size_t{63} << 20);
 }
 
 TEST_CASE("shutdown_requested and the shard's end hand over what is gathered",

@@ -11,8 +11,8 @@
 #include "tool/text.hpp"
 
 using namespace kclxx;
-using replay::replay_result;
 using kclxx::test::Contains;
+using replay::replay_result;
 
 namespace {
 
