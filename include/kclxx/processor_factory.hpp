@@ -83,16 +83,14 @@ class processor_factory {
       : make_([shared = std::make_shared<std::decay_t<Function>>(std::forward<Function>(function))](
                   const shard_context& context) { return make(shared, context); }) {}
 
-  /// For processors that need a certain mode: it takes precedence over run_options::mode, unless it
-  /// is std::nullopt. If your function calls another factory, pass the mode() of that factory.
+  /// For processors that need a certain mode: it takes precedence over run_options::mode, also when
+  /// the function of another factory calls this one.
   /// Errors: as above.
   template <class Function>
-  processor_factory(Function&& function, std::optional<checkpoint_mode> mode)
+  processor_factory(Function&& function, checkpoint_mode mode)
       : processor_factory(std::forward<Function>(function)) {
     mode_ = mode;
   }
-  /// The mode that the processors need; std::nullopt means run_options::mode.
-  [[nodiscard]] const std::optional<checkpoint_mode>& mode() const noexcept { return mode_; }
 
   /// A new processor. Null when the function returns null; the session then ends with
   /// exit_status::callback_failed.
@@ -100,7 +98,9 @@ class processor_factory {
   /// Lifetime: the context must outlive the processor, which may keep a reference to it.
   /// Blocking: as long as the function takes.
   [[nodiscard]] std::unique_ptr<record_processor> operator()(const shard_context& context) const {
-    return make_(context);
+    auto made = make_(context);
+    if (mode_) detail::service_access::mode_of(context) = mode_;
+    return made;
   }
 
  private:

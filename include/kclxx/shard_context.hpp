@@ -19,6 +19,8 @@
 
 namespace kclxx {
 
+enum class checkpoint_mode;
+
 /// What a processor can know about its shard, its clock and its timers. A session makes it; in a
 /// test the test kit does.
 ///
@@ -131,6 +133,9 @@ class KCLXX_EXPORT shard_context {
 
   fields fields_;
   std::shared_ptr<detail::shard_service> service_;
+  /// What the factories need that made the processor. Copies share it.
+  std::shared_ptr<std::optional<checkpoint_mode>> mode_ =
+      std::make_shared<std::optional<checkpoint_mode>>();
 };
 
 }  // namespace kclxx

@@ -153,11 +153,10 @@ class processor final : public record_processor {
 inline processor_factory make(handler_source source, failure_policy policy,
                               parallel_options options, std::optional<executor_type> executor) {
   static_cast<void>(kclxx::parallel([](completion) {}, policy, options));  // refused now, if ever
-  return {[source = std::move(source), policy = std::move(policy), options = std::move(options),
-           executor = std::move(executor)](const shard_context& shard) {
-            return std::make_unique<processor>(source, policy, options, executor, shard);
-          },
-          checkpoint_mode::manual};
+  return [source = std::move(source), policy = std::move(policy), options = std::move(options),
+          executor = std::move(executor)](const shard_context& shard) {
+    return std::make_unique<processor>(source, policy, options, executor, shard);
+  };
 }
 
 }  // namespace kclxx::asio::detail

@@ -18,8 +18,7 @@ namespace kclxx::driver {
 namespace {
 
 /// The options as they are acted upon.
-run_options effective(run_options options, const processor_factory& factory) {
-  options.mode = factory.mode().value_or(options.mode);
+run_options effective(run_options options) {
   for (std::chrono::milliseconds* duration :
        {&options.checkpoint_interval, &options.retry.initial_backoff, &options.retry.max_backoff,
         &options.shutdown_retry_limit, &options.grace_time}) {
@@ -53,7 +52,7 @@ std::string observer_threw(const std::exception_ptr& thrown) {
 
 session_driver::session_driver(processor_factory make_processor, const run_options& options,
                                std::uint32_t seed, host& owner)
-    : options_(effective(options, make_processor)),
+    : options_(effective(options)),
       host_(owner),
       session_(options_, seed),
       processor_(std::move(make_processor)),
@@ -285,6 +284,10 @@ void session_driver::on_callback_done(const callback_result& result) {
                                                              : outcome::lease_gone;
     events_.on_callback_ended(*result.duration, how, result.failure ? result.failure->text : "");
   }
+  if (const auto mode = processor_.mode()) {
+    options_.mode = *mode;
+    session_.set_mode(*mode);
+  }
   if (result.keeps_batch && options_.mode == checkpoint_mode::automatic) {
     warn_once(oddity::kept_batch,
               "process_records returned but a copy of its record_batch is still in use; in "
@@ -344,6 +347,10 @@ void user_processor::run(const session::call& call, const shard_context::fields&
     case action_kind::shutdown_requested:
       return processor_->shutdown_requested(with());
   }
+}
+
+std::optional<checkpoint_mode> user_processor::mode() const {
+  return context_ ? detail::service_access::mode_of(*context_) : std::nullopt;
 }
 
 void user_processor::initialize(const session::call& call, shard_context::fields fields,

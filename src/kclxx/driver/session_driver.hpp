@@ -75,6 +75,8 @@ class user_processor {
   void run(const session::call& call, const shard_context::fields& names,
            const std::shared_ptr<detail::shard_service>& service);
 
+  /// The mode that it needs; std::nullopt: that of the options.
+  [[nodiscard]] std::optional<checkpoint_mode> mode() const;
   /// Null before initialize and after destroy().
   [[nodiscard]] record_processor* get() const noexcept { return processor_.get(); }
   void destroy() {

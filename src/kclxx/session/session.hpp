@@ -142,6 +142,8 @@ class session {
   void on_end_of_input(bool unfinished_line, outputs& out);
   void on_output_broken(const std::string& reason, outputs& out);
 
+  /// The processor needs this mode.
+  void set_mode(checkpoint_mode mode) noexcept { options_.mode = mode; }
   void on_callback_returned(time_point now, outputs& out);
   /// How user code ended by an exception.
   struct failure {

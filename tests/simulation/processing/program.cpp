@@ -198,10 +198,9 @@ run_options program::make_options() {
 
 processor_factory program::make_program() {
   const auto make = make_form();
-  return {[this, make](const shard_context& shard) {
-            return std::make_unique<arrivals>(*this, make(shard));
-          },
-          make.mode()};
+  return [this, make](const shard_context& shard) {
+    return std::make_unique<arrivals>(*this, make(shard));
+  };
 }
 
 processor_factory program::make_form() {

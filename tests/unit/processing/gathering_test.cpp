@@ -194,6 +194,21 @@ TEST_CASE("no checkpoint covers what is gathered", "[processing][gathering]") {
   CHECK(one.persisted() == sequence_position("2"));
 }
 
+TEST_CASE("a factory that calls another one has the mode which that one needs",
+          "[processing][gathering]") {
+  const auto form = GENERATE(0, 1);
+  CAPTURE(form);
+  std::vector<completion> held;
+  const processor_factory inner =
+      form == 0 ? batches([](const record_batch&) {}, {}, {.linger = 1h})
+                : parallel([&](completion one) { held.push_back(std::move(one)); });
+  const processor_factory outer = [inner](const shard_context& shard) { return inner(shard); };
+  testing::daemon daemon([outer](const shard_context& shard) { return outer(shard); },
+                         {.checkpoint_interval = 0ms});
+  daemon.initialize().deliver({"a"}).deliver({});
+  CHECK(daemon.persisted() == sequence_position("TRIM_HORIZON"));
+}
+
 TEST_CASE(
     "after a crash at most what was gathered, and handed over since the last checkpoint, "
     "is delivered again",
@@ -273,13 +288,12 @@ TEST_CASE("a batch that is complete in one call is not copied", "[processing][ga
   };
   const auto forward = batches([&](const record_batch& batch) { seen = batch[0].data().data(); },
                                {}, {.max_records = 1, .linger = 1h});
-  testing::daemon with({[&](const shard_context& shard) {
-                          auto made = std::make_unique<noting>();
-                          made->delivered = &delivered;
-                          made->inner = forward(shard);
-                          return made;
-                        },
-                        checkpoint_mode::manual});
+  testing::daemon with([&](const shard_context& shard) {
+    auto made = std::make_unique<noting>();
+    made->delivered = &delivered;
+    made->inner = forward(shard);
+    return made;
+  });
   with.initialize().deliver({"a"});
   CHECK(seen != nullptr);
   CHECK(seen == delivered);

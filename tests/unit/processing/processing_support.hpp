@@ -195,12 +195,11 @@ class wrapped {
   explicit wrapped(processor_factory inner) : inner_(std::move(inner)) {}
 
   [[nodiscard]] processor_factory factory() {
-    return {[this](const shard_context& shard) {
-              service_ = std::make_shared<Wrapper>(detail::service_access::of(shard));
-              context_ = detail::service_access::with(shard, service_);
-              return inner_(*context_);
-            },
-            inner_.mode()};
+    return [this](const shard_context& shard) {
+      service_ = std::make_shared<Wrapper>(detail::service_access::of(shard));
+      context_ = detail::service_access::with(shard, service_);
+      return inner_(*context_);
+    };
   }
   [[nodiscard]] const Wrapper& service() const { return *service_; }
 
