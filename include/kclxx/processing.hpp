@@ -6,10 +6,7 @@
 #pragma once
 
 #include <kclxx/processing/batches.hpp>         // IWYU pragma: export
-#include <kclxx/processing/completion.hpp>      // IWYU pragma: export
 #include <kclxx/processing/each.hpp>            // IWYU pragma: export
 #include <kclxx/processing/failure_policy.hpp>  // IWYU pragma: export
 #include <kclxx/processing/handler.hpp>         // IWYU pragma: export
-#include <kclxx/processing/order.hpp>           // IWYU pragma: export
 #include <kclxx/processing/parallel.hpp>        // IWYU pragma: export
-#include <kclxx/processing/parking_lot.hpp>     // IWYU pragma: export

@@ -10,7 +10,6 @@
 #include <kclxx/detail/export.hpp>
 #include <kclxx/processing/failure_policy.hpp>
 #include <kclxx/processing/handler.hpp>
-#include <kclxx/processing/order.hpp>
 #include <kclxx/processor_factory.hpp>
 
 namespace kclxx {

@@ -14,6 +14,15 @@
 
 namespace kclxx {
 
+/// Which records keep others waiting while they are being processed or tried again.
+enum class order {
+  /// A record that fails keeps the later ones of its key waiting. `parallel` also processes the
+  /// records of a key one after the other, in the shard's order.
+  key,
+  /// No record waits for another one.
+  none,
+};
+
 namespace detail {
 
 // A result that nobody reads could be a failure, or an awaitable that never runs: it must be void.

@@ -125,8 +125,7 @@ void dispatcher::start_timer(time_point time) {
 
 // Threads of the pool.
 
-template <class Function>
-void dispatcher::post(Function function) {
+void dispatcher::post(void (dispatcher::*function)()) {
   if (!pool_) return;  // join() waits for those that run
   pool_->post([self = weak_from_this(), function] {
     if (const auto alive = self.lock()) ((*alive).*function)();
@@ -149,13 +148,10 @@ void dispatcher::run() noexcept {
       std::optional<window::begun> begun;
       decisions failed;
       change([&](to_do& then) {
-        if (!may_take(then.now)) {
-          --runners_;
-          return;
-        }
-        if (!failed_.empty()) {
+        const bool may = may_take(then.now);
+        if (may && !failed_.empty()) {
           failed.splice(failed.end(), failed_, failed_.begin());
-        } else if (window_.can_begin()) {
+        } else if (may && window_.can_begin()) {
           const auto probe = failures_.try_begin(then.now);  // none: the circuit is open
           if (probe) begun = window_.begin(then.now, *probe);
         }
@@ -167,7 +163,7 @@ void dispatcher::run() noexcept {
         }
         --runners_;
         // While this runner ran, next_wake() left the next probe to it. It is not due now.
-        if (can_begin()) wake_by(failures_.next_probe(), then);
+        if (may && window_.can_begin()) wake_by(failures_.next_probe(), then);
       });
       if (begun) {
         is_async_ ? start_handler(*begun) : call_handler(*begun);
@@ -190,7 +186,7 @@ void dispatcher::call_handler(const window::begun& one) {
   }
   if (!thrown) return complete(one.name);
   decisions of_handler;
-  change([&](to_do& then) { of_handler = failed(one.name, std::move(thrown), then.now); });
+  change([&](to_do& then) { of_handler = failed(one.name, std::move(thrown), then); });
   decide(of_handler);
 }
 
@@ -206,32 +202,32 @@ void dispatcher::start_handler(const window::begun& one) {
     thrown = std::current_exception();
   }
   if (!thrown) return;
-  const auto now = service_->now();
-  {
-    const std::lock_guard lock(mutex_);
+  bool was_complete = false;
+  change([&](to_do& then) {
     if (window_.is_with_handler(one.name)) {
-      failed_.splice(failed_.end(), failed(one.name, std::move(thrown), now));
+      failed_.splice(failed_.end(), failed(one.name, std::move(thrown), then));
       return;
     }
     const auto reported = std::find_if(failed_.begin(), failed_.end(), [&](const decision& each) {
       return each.of.record_number == one.name.record_number;
     });
-    if (reported != failed_.end()) {
-      std::swap(reported->made.thrown, thrown);  // most likely dropped, since this was thrown
-      return;
-    }
-    if (!works()) return;
-  }
+    was_complete = works() && reported == failed_.end();
+    // The completion was most likely dropped, since this was thrown.
+    if (reported != failed_.end()) std::swap(reported->made.thrown, thrown);
+  });
+  if (!was_complete) return;
   service_->log(log_level::warning,
                 "the handler of record " + to_string(one.record->position()) +
                     " reported it as complete, and then threw: " + message_of(thrown));
 }
 
 dispatcher::decisions dispatcher::failed(const ticket& one, std::exception_ptr thrown,
-                                         time_point now) {
+                                         to_do& then) {
+  const auto duration = then.now - window_.began(one);
   decisions made;
   made.push_back(
-      {one, now - window_.began(one), {&window_.at(one), &window_.fail(one), std::move(thrown)}});
+      {one, duration, {&window_.at(one), &window_.fail(one, then.now), std::move(thrown)}});
+  wake_by(window_.stuck_at(then.now), then);
   return made;
 }
 
@@ -358,7 +354,7 @@ void dispatcher::complete(const ticket& one) {
 void dispatcher::fail(const ticket& one, std::exception_ptr exception) {
   change([&](to_do& then) {
     if (!may_report(one)) return;
-    failed_.splice(failed_.end(), failed(one, std::move(exception), then.now));
+    failed_.splice(failed_.end(), failed(one, std::move(exception), then));
     post_runners();
     wake_callback_if_due(then);
   });

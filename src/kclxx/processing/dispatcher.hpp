@@ -111,9 +111,8 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   [[nodiscard]] bool can_begin() const { return failed_.empty() && window_.can_begin(); }
   [[nodiscard]] std::size_t runners_wanted() const;
   void post_runners();
-  template <class Function>
-  void post(Function function);
-  decisions failed(const ticket& one, std::exception_ptr thrown, time_point now);
+  void post(void (dispatcher::*function)());
+  decisions failed(const ticket& one, std::exception_ptr thrown, to_do& then);
   void set_failure(std::exception_ptr& exception, phase kind, to_do& then);
   /// When a callback that waits should request a checkpoint.
   [[nodiscard]] std::optional<time_point> request_due() const;

@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include <kclxx/processing/completion.hpp>
 #include <kclxx/processing/parallel.hpp>
 
 #include "base/duration.hpp"

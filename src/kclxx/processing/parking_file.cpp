@@ -13,7 +13,7 @@
 #include <system_error>
 #include <unistd.h>
 
-#include <kclxx/processing/parking_lot.hpp>
+#include <kclxx/processing/failure_policy.hpp>
 #include <kclxx/shard_context.hpp>
 
 #include "io/descriptor.hpp"

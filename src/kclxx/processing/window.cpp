@@ -17,6 +17,12 @@ std::string text_of(std::chrono::nanoseconds time) {
   return std::to_string(std::chrono::duration_cast<milliseconds>(time).count()) + " ms";
 }
 
+std::string stuck_of(window::state in) {
+  return in == window::state::parking  ? "the parking lot"
+         : in == window::state::failed ? "the decision on a failure"
+                                       : "a handler";
+}
+
 }  // namespace
 
 window::window(const parallel_options& options, bool is_async)
@@ -164,18 +170,13 @@ void window::complete(const ticket& one) {
   }
 }
 
-failed_attempts& window::fail(const ticket& one) {
-  static_cast<void>(attempt_of(one));
+window::entry& window::go_on(const ticket& one, state next, time_point now) {
+  attempt& goes_on = attempt_of(one);
+  forget_reports(goes_on);
+  goes_on.began = goes_on.touched = now;
   entry& of = entry_of(one.record_number);
-  change_state(of, state::failed);
-  return failures_of(of);
-}
-
-void window::begin_parking(const ticket& one, time_point now) {
-  attempt& parked = attempt_of(one);
-  forget_reports(parked);
-  parked.began = parked.touched = now;
-  change_state(entry_of(one.record_number), state::parking);
+  change_state(of, next);
+  return of;
 }
 
 void window::retry(const ticket& one, time_point due) {
@@ -206,8 +207,7 @@ std::optional<window::time_point> window::stuck_at(time_point now) const noexcep
 
 std::optional<window::time_point> window::next_report(const attempt& one) const noexcept {
   const milliseconds interval = stuck_after_ * (std::int64_t{1} << one.reports);
-  const bool is_watched = entry_of(one.name.record_number).at != state::failed;
-  if (!is_watched || interval.count() == 0 || interval > detail::ten_years) return std::nullopt;
+  if (interval.count() == 0 || interval > detail::ten_years) return std::nullopt;
   return one.touched + interval;
 }
 
@@ -240,11 +240,10 @@ std::vector<stuck_report> window::take_stuck(time_point now) {
     event.attempt = one.name.attempt;
     event.age = std::chrono::duration_cast<milliseconds>(now - one.began);
     const std::string name = describe(one.name.record_number);
-    const std::string text =
-        (of.at == state::parking ? "the parking lot is stuck: it has had record "
-                                 : "a handler is stuck: it has had record ") +
-        name + " for " + text_of(event.age) + "; the oldest record that is not complete is " +
-        describe(first_) + ", delivered " + text_of(now - oldest_delivery()) + " ago";
+    const std::string text = stuck_of(of.at) + " is stuck: it has had record " + name + " for " +
+                             text_of(event.age) + "; the oldest record that is not complete is " +
+                             describe(first_) + ", delivered " + text_of(now - oldest_delivery()) +
+                             " ago";
     reports.push_back({std::move(event), name, text});
   }
   return reports;

@@ -102,8 +102,10 @@ class window {
   void complete(const ticket& one);
   /// Returns the record's failed attempts before this one. Who decides on it may change them until
   /// the attempt is completed, retried or left.
-  [[nodiscard]] failed_attempts& fail(const ticket& one);
-  void begin_parking(const ticket& one, time_point now);
+  [[nodiscard]] failed_attempts& fail(const ticket& one, time_point now) {
+    return failures_of(go_on(one, state::failed, now));
+  }
+  void begin_parking(const ticket& one, time_point now) { go_on(one, state::parking, now); }
   void retry(const ticket& one, time_point due);
   /// The session ends: another child has it next.
   void leave(const ticket& one) { end_attempt(one, state::waits_for_retry); }
@@ -176,6 +178,7 @@ class window {
   /// Null when the attempt has ended.
   [[nodiscard]] const attempt* find(const ticket& one) const noexcept;
   [[nodiscard]] attempt& attempt_of(const ticket& one);
+  entry& go_on(const ticket& one, state next, time_point now);
   entry& end_attempt(const ticket& one, state next);
   void change_state(entry& one, state next) noexcept;
   void forget_reports(attempt& reported) noexcept;

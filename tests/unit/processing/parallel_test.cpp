@@ -611,6 +611,26 @@ TEST_CASE("a lot that blocks holds up no other lane, and is reported as stuck",
   CHECK(with.persisted() == sequence_position("SHARD_END"));
 }
 
+TEST_CASE("a policy's function that blocks is reported as stuck", "[processing][parallel]") {
+  const auto which = GENERATE(form::parallel, form::completions);
+  CAPTURE(which);
+  const shard_context* shard = nullptr;
+  failure_policy policy;
+  policy.is_permanent = [&](const std::exception&) { return !shard->sleep_for(2h); };
+  testing::daemon with(make(which,
+                            [&, failures = 1](const record&, const shard_context& of) mutable {
+                              shard = &of;
+                              if (failures-- > 0) throw std::runtime_error("no");
+                            },
+                            policy, {.stuck_after = 1min}),
+                       prompt());
+  with.initialize().deliver({"1"}).advance(5min);
+  INFO(with);
+  CHECK(count_logged(with, "the decision on a failure is stuck: it has had record 1/0") == 3);
+  with.end_shard();
+  CHECK(with.persisted() == sequence_position("SHARD_END"));
+}
+
 TEST_CASE("records that a daemon delivers again are left out, and the watermark does not fall",
           "[processing][parallel][P69]") {
   const auto which = GENERATE(form::parallel, form::completions);
@@ -634,7 +654,7 @@ TEST_CASE("records that a daemon delivers again are left out, and the watermark 
     made->inner = forward(shard);
     return made;
   };
-  testing::daemon with({make_repeating, checkpoint_mode::manual}, prompt(seen));
+  testing::daemon with(make_repeating, prompt(seen));
   with.initialize().deliver({"1", "2", "3"}).deliver({"4"}).request_shutdown();
   CHECK(done == strings{"1", "2", "3", "4"});
   CHECK(with.persisted() == sequence_position("4"));
