@@ -24,12 +24,15 @@
 #include "processing/failure_handling.hpp"
 #include "processing/gathered_records.hpp"
 
-namespace kclxx::processing {
+namespace kclxx {
+
+namespace {
+
+using processing::failed_attempts;
+using std::chrono::milliseconds;
 
 /// The records of a batch that are not complete, in order, and which of them a handler gets next.
 /// Places count from the first of them.
-///
-/// Thread safety: none.
 class rest_of_batch {
  public:
   explicit rest_of_batch(record_batch batch) : all_(std::move(batch)), rest_(all_) {}
@@ -38,19 +41,60 @@ class rest_of_batch {
   [[nodiscard]] const record& at(std::size_t place) const noexcept { return rest_[place]; }
   /// What to try next: all; or those that are tried without the others; or, while a failing record
   /// is searched for, half of those that it is among.
-  [[nodiscard]] record_batch next() const;
+  [[nodiscard]] record_batch next() const {
+    if (suspects_ > 0) return rest_.slice(0, std::max<std::size_t>(suspects_ / 2, 1));
+    return alone_ > 0 ? rest_.slice(0, alone_) : rest_;
+  }
   /// One of the first `count` records fails.
   void narrow(std::size_t count) noexcept { suspects_ = count; }
-  void complete(std::size_t count);
+  void complete(std::size_t count) {
+    const std::size_t tried = std::min(count, attempts_.size());
+    attempts_.erase(attempts_.begin(), attempts_.begin() + static_cast<std::ptrdiff_t>(tried));
+    suspects_ -= std::min(count, suspects_);
+    alone_ -= std::min(count, alone_);
+    rest_ = rest_.slice(count, rest_.size());
+  }
   /// Of the first `count` records only those at `places` are not complete. They are tried next,
   /// without the others.
-  void keep(std::size_t count, const std::vector<std::size_t>& places);
+  void keep(std::size_t count, std::vector<std::size_t> places) {
+    struct chosen {
+      std::vector<record> records;
+      record_batch source;  // keeps alive what the records are views of
+    };
+    alone_ = places.size();
+    suspects_ = 0;
+    for (std::size_t place = count; place < rest_.size(); ++place) places.push_back(place);
+    const auto left = std::make_shared<chosen>(chosen{{}, all_});
+    left->records.reserve(places.size());
+    std::vector<failed_attempts> attempts;
+    for (const std::size_t place : places) {
+      left->records.push_back(rest_[place]);
+      if (place >= attempts_.size()) continue;
+      attempts.resize(left->records.size());
+      attempts.back() = std::move(attempts_[place]);
+    }
+    rest_ = record_batch(left->records, left, all_.millis_behind_latest());
+    attempts_ = std::move(attempts);
+  }
   /// All records up to here are complete; std::nullopt when not even the first is.
-  [[nodiscard]] std::optional<sequence_position> watermark() const;
+  [[nodiscard]] std::optional<sequence_position> watermark() const {
+    if (rest_.empty()) return all_.back().position();
+    const sequence_position first = rest_.front().position();
+    const auto incomplete = std::partition_point(
+        all_.begin(), all_.end(), [&](const record& one) { return one.position() < first; });
+    if (incomplete == all_.begin()) return std::nullopt;
+    return std::prev(incomplete)->position();
+  }
 
+  [[nodiscard]] failed_attempts& attempts(std::size_t place) {
+    if (attempts_.size() <= place) attempts_.resize(place + 1);
+    return attempts_[place];
+  }
   /// Of the first record.
-  [[nodiscard]] const failed_attempts& attempts() const noexcept;
-  [[nodiscard]] failed_attempts& attempts(std::size_t place);
+  [[nodiscard]] const failed_attempts& attempts() const noexcept {
+    static const failed_attempts none;
+    return attempts_.empty() ? none : attempts_.front();
+  }
 
  private:
   record_batch all_;
@@ -59,73 +103,6 @@ class rest_of_batch {
   std::size_t alone_ = 0;
   std::vector<failed_attempts> attempts_;  // of the first records
 };
-
-}  // namespace kclxx::processing
-
-namespace kclxx::processing {
-
-record_batch rest_of_batch::next() const {
-  if (suspects_ > 0) return rest_.slice(0, std::max<std::size_t>(suspects_ / 2, 1));
-  return alone_ > 0 ? rest_.slice(0, alone_) : rest_;
-}
-
-void rest_of_batch::complete(std::size_t count) {
-  const std::size_t tried = std::min(count, attempts_.size());
-  attempts_.erase(attempts_.begin(), attempts_.begin() + static_cast<std::ptrdiff_t>(tried));
-  suspects_ -= std::min(count, suspects_);
-  alone_ -= std::min(count, alone_);
-  rest_ = rest_.slice(count, rest_.size());
-}
-
-void rest_of_batch::keep(std::size_t count, const std::vector<std::size_t>& places) {
-  struct chosen {
-    std::vector<record> records;
-    record_batch source;  // keeps alive what the records are views of
-  };
-  const auto chosen_ones = std::make_shared<chosen>();
-  chosen_ones->source = all_;
-  chosen_ones->records.reserve(places.size() + rest_.size() - count);
-  std::vector<failed_attempts> attempts;
-  for (const std::size_t place : places) {
-    chosen_ones->records.push_back(rest_[place]);
-    attempts.push_back(place < attempts_.size() ? std::move(attempts_[place]) : failed_attempts{});
-  }
-  chosen_ones->records.insert(chosen_ones->records.end(), rest_.begin() + count, rest_.end());
-  for (std::size_t place = count; place < attempts_.size(); ++place) {
-    attempts.push_back(std::move(attempts_[place]));
-  }
-  rest_ = record_batch(chosen_ones->records, chosen_ones, all_.millis_behind_latest());
-  attempts_ = std::move(attempts);
-  suspects_ = 0;
-  alone_ = places.size();
-}
-
-std::optional<sequence_position> rest_of_batch::watermark() const {
-  if (rest_.empty()) return all_.back().position();
-  const sequence_position first = rest_.front().position();
-  const auto incomplete = std::partition_point(
-      all_.begin(), all_.end(), [&](const record& one) { return one.position() < first; });
-  if (incomplete == all_.begin()) return std::nullopt;
-  return std::prev(incomplete)->position();
-}
-
-const failed_attempts& rest_of_batch::attempts() const noexcept {
-  static const failed_attempts none;
-  return attempts_.empty() ? none : attempts_.front();
-}
-
-failed_attempts& rest_of_batch::attempts(std::size_t place) {
-  if (attempts_.size() <= place) attempts_.resize(place + 1);
-  return attempts_[place];
-}
-
-}  // namespace kclxx::processing
-
-namespace kclxx {
-
-namespace {
-
-using std::chrono::milliseconds;
 
 /// What a handler threw: the failure itself, and where it is, if it reported that.
 struct batch_error {
@@ -305,7 +282,7 @@ class batches_processor final : public record_processor {
   /// Returns when the records are complete, or a stop is requested.
   void hand_over(record_batch batch) {
     observe_in_flight(batch);
-    processing::rest_of_batch rest(std::move(batch));
+    rest_of_batch rest(std::move(batch));
     while (!rest.empty() && !stop_.stop_requested()) {
       const record_batch part = rest.next();
       const auto error = run(part, rest.attempts());
@@ -322,8 +299,7 @@ class batches_processor final : public record_processor {
     observe_in_flight({});
   }
 
-  std::optional<batch_error> run(const record_batch& part,
-                                 const processing::failed_attempts& attempts) {
+  std::optional<batch_error> run(const record_batch& part, const failed_attempts& attempts) {
     try {
       const long handles = part.owner().use_count();
       failures_.attempt(part.front(), attempts, [&] { handler_(part, shard_); });
@@ -334,19 +310,19 @@ class batches_processor final : public record_processor {
     }
   }
 
-  void succeed(processing::rest_of_batch& rest, std::size_t count) {
+  void succeed(rest_of_batch& rest, std::size_t count) {
     failures_.on_success();
     const int failed = rest.attempts().count;
     if (failed > 0) failures_.on_retry_success(rest.at(0).position(), failed + 1);
     complete(rest, count);
   }
 
-  void complete(processing::rest_of_batch& rest, std::size_t count) {
+  void complete(rest_of_batch& rest, std::size_t count) {
     rest.complete(count);
     request_checkpoint(rest);
   }
 
-  void request_checkpoint(const processing::rest_of_batch& rest) {
+  void request_checkpoint(const rest_of_batch& rest) {
     const auto position = rest.watermark();
     if (!position) return;
     complete_ = position;
@@ -354,7 +330,7 @@ class batches_processor final : public record_processor {
   }
 
   /// The error does not tell which record failed.
-  void decide(processing::rest_of_batch& rest, const record_batch& part, batch_error error) {
+  void decide(rest_of_batch& rest, const record_batch& part, batch_error error) {
     const bool is_outage = failures_.is_outage(error.cause);
     if (!is_outage) rest.narrow(part.size());
     if (processing::is_lease_gone(error.cause)) std::rethrow_exception(error.cause);
@@ -365,8 +341,7 @@ class batches_processor final : public record_processor {
   }
 
   /// The error names the records that failed.
-  void decide(processing::rest_of_batch& rest, const record_batch& part,
-              const std::vector<named_record>& named,
+  void decide(rest_of_batch& rest, const record_batch& part, const std::vector<named_record>& named,
               const std::optional<sequence_position>& last_tried) {
     using outcome = processing::failure::outcome;
     const std::vector<std::size_t> incomplete = incomplete_in(part, named, last_tried);
@@ -392,7 +367,7 @@ class batches_processor final : public record_processor {
     }
     milliseconds wait{0};
     for (const processing::failure& one : failures) wait = std::max(wait, one.delay);
-    rest.keep(part.size(), again);
+    rest.keep(part.size(), std::move(again));
     request_checkpoint(rest);
     for (const processing::failure& one : failures) {
       const bool leaves = one.decided == outcome::stop || one.decided == outcome::lease_gone;

@@ -183,16 +183,6 @@ observer::record_attempted attempt_event(const record& attempted, int attempt,
           thrown ? message_of(thrown) : std::string()};
 }
 
-failure_policy with_limited_waits(failure_policy policy) {
-  const auto limit = [](milliseconds& wait) {
-    wait = std::clamp<milliseconds>(wait, milliseconds(1), std::chrono::hours(24));
-  };
-  limit(policy.initial_backoff);
-  limit(policy.max_backoff);
-  if (policy.breaker) limit(policy.breaker->max_wait);
-  return policy;
-}
-
 failure_policy checked(failure_policy policy) {
   constexpr milliseconds none{0};
   require(policy.max_attempts.value_or(1) > 0, "max_attempts is below 1; unset is without end");
@@ -209,7 +199,13 @@ failure_policy checked(failure_policy policy) {
             "failure_policy::lot");
     policy.lot = std::make_shared<parking_file>(*directory);
   }
-  return with_limited_waits(std::move(policy));
+  const auto limit = [](milliseconds& wait) {
+    wait = std::clamp<milliseconds>(wait, milliseconds(1), std::chrono::hours(24));
+  };
+  limit(policy.initial_backoff);
+  limit(policy.max_backoff);
+  if (policy.breaker) limit(policy.breaker->max_wait);
+  return policy;
 }
 
 failure_handling::failure_handling(failure_policy policy, const shard_context& shard)

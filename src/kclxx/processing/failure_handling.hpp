@@ -97,10 +97,8 @@ using detail::message_of;
 /// The same as detail::is_lease_gone; also true for the process_ended of the test kit.
 bool is_lease_gone(const std::exception_ptr& thrown);
 
-/// No wait is 0, so that nothing is tried in a hot loop; a day at most, so that sums do not
-/// overflow.
-failure_policy with_limited_waits(failure_policy policy);
-/// The policy as processors use it: with_limited_waits, and with the parking lot that it needs.
+/// The policy as processors use it, with the parking lot that it needs. No wait is 0, so that
+/// nothing is tried in a hot loop; a day at most, so that sums do not overflow.
 /// Errors: std::invalid_argument when it makes no sense.
 failure_policy checked(failure_policy policy);
 
