@@ -98,6 +98,7 @@ class program::arrivals final : public record_processor {
       : owner_(owner), inner_(std::move(inner)) {}
 
   void process_records(record_batch batch, const checkpointer& checkpointer) override {
+    const open_callback open(owner_);
     for (const record& one : batch) owner_.stream_.arrive(one, owner_.daemon_->now());
     inner_->process_records(batch, checkpointer);
     // As a daemon that believes the delivery to have failed; perhaps with fewer records.
@@ -105,12 +106,27 @@ class program::arrivals final : public record_processor {
     if (!again.empty()) inner_->process_records(again, checkpointer);
   }
   void lease_lost() override { inner_->lease_lost(); }
-  void shard_ended(const checkpointer& checkpointer) override { inner_->shard_ended(checkpointer); }
+  void shard_ended(const checkpointer& checkpointer) override {
+    const open_callback open(owner_);
+    inner_->shard_ended(checkpointer);
+  }
   void shutdown_requested(const checkpointer& checkpointer) override {
+    const open_callback open(owner_);
     inner_->shutdown_requested(checkpointer);
   }
 
  private:
+  struct open_callback {
+    explicit open_callback(program& program) : owner(program) {
+      owner.child_.is_in_callback = true;
+    }
+    ~open_callback() {
+      owner.guarded([this] { owner.absorb_log(); });
+      owner.child_.is_in_callback = false;
+    }
+    program& owner;
+  };
+
   program& owner_;
   std::unique_ptr<record_processor> inner_;
 };
@@ -251,11 +267,15 @@ meetings& program::met() {
        "the input ends in a callback",
        "a checkpoint will be refused",
        "a dead child's completion is reported",
-       "a delivery is repeated"},
+       "a delivery is repeated",
+       "something is stuck",
+       "the circuit opens",
+       "a record ends the session"},
       {"each", "batches", "batches that tell the position", "batches that are gathered", "parallel",
        "completions", "a handler runs", "a record waits for its next attempt",
        "a record waits to be parked", "a record is parked", "a record is skipped",
-       "the window is full", "the lease was lost silently"});
+       "the window is full", "the lease was lost silently", "the circuit is open",
+       "records wait for a first attempt", "no callback is open", "a callback is open"});
   return all;
 }
 
@@ -277,6 +297,9 @@ void program::note(fault what) const {
     count(11);
   }
   if (child_.is_lease_lost) count(12);
+  if (child_.is_circuit_open) count(13);
+  if (has([](plan one) { return one.arrived && one.attempts == 0; })) count(14);
+  count(child_.is_in_callback ? 16 : 15);
 }
 
 template <class Body>
@@ -302,6 +325,7 @@ void program::begin(const record& one, const shard_context& shard, bool is_first
     if (child_.is_fenced) throw violation("fence: " + name + " comes after a fenced_error");
     absorb_log();
     stream_.begin(one, is_first);
+    if (form_ >= form::parallel) stream_.require_lane(options_.lanes);
     // While a circuit is open the newest record and a failed one are tried in turn.
     const bool can_open = policy_.breaker || declares_;
     if (form_ >= form::parallel && !can_open && options_.window_records >= stream_.size() &&
@@ -443,6 +467,12 @@ void program::name_failures(const record_batch& batch, const shard_context& shar
 
 void program::start(completion one, const shard_context& shard, detail::thread_pool& pool) {
   begin(one.record(), shard, true);
+  guarded([&] {
+    if (one.attempt() != stream_.of(one.record()).attempts) {
+      throw violation("attempt: record " + std::string(one.record().data()) + " has " +
+                      std::to_string(one.attempt()) + " after another number of failures");
+    }
+  });
   meddle(shard);
   const std::string number(one.record().data());
   taken_.push_back(std::move(one));
@@ -578,7 +608,19 @@ void program::absorb_log() {
   while (log_read_ < lines.size()) {
     const std::string& line = lines[log_read_++].text;
     log_.note([&] { return "  log: " + line; });
+    read_log(line);
     stream_.read_log(line);
+  }
+}
+
+void program::read_log(const std::string& line) {
+  if (line.find(" is stuck: ") != std::string::npos) note(fault::stuck);
+  if (line.find("; the session ends: ") != std::string::npos) note(fault::session_ends);
+  if (line.starts_with("the circuit is open")) {
+    note(fault::circuit_opens);
+    child_.is_circuit_open = true;
+  } else if (line.starts_with("the circuit is closed")) {
+    child_.is_circuit_open = false;
   }
 }
 

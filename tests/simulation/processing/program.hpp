@@ -43,7 +43,10 @@ enum class fault {
   input_ends,
   checkpoint_refused,
   late_report,
-  repeated
+  repeated,
+  stuck,
+  circuit_opens,
+  session_ends
 };
 
 /// What a user writes: a random form of processing, with a policy, a handler, a parking lot, timers
@@ -103,6 +106,8 @@ class program {
     bool is_fenced = false;
     bool may_fail = false;
     bool can_wait = false;  // completions, for another step
+    bool is_circuit_open = false;
+    bool is_in_callback = false;
   };
 
   [[nodiscard]] processor_factory make_form();
@@ -122,6 +127,7 @@ class program {
   template <class Body>
   void guarded(Body body) noexcept;
   void absorb_log();
+  void read_log(const std::string& line);
 
   // Handlers.
   void process(const record& one, const shard_context& shard);

@@ -84,6 +84,14 @@ void stream::require_new_work(const record& one, std::size_t lanes) {
   }
 }
 
+void stream::require_lane(std::size_t lanes) const {
+  const auto running = std::count_if(records_.begin(), records_.end(),
+                                     [](const auto& one) { return one.is_in_progress; });
+  if (static_cast<std::size_t>(running) > lanes) {
+    throw violation("lanes: handlers have " + std::to_string(running) + " records");
+  }
+}
+
 const planned_record* stream::ready_for_first_attempt() const {
   const auto found = std::find_if(records_.begin(), records_.end(), [&](const auto& one) {
     if (!one.arrived || one.attempts > 0) return false;

@@ -83,6 +83,8 @@ class stream {
   /// most half of the lanes, and do not follow each other. Precondition: the window has room for
   /// all records.
   void require_new_work(const record& one, std::size_t lanes);
+  /// No more records than lanes are with handlers.
+  void require_lane(std::size_t lanes) const;
   void interrupt(const record& one) { of(one).is_in_progress = false; }
   /// Its handler returns or throws after the stop token has stopped.
   void leave(const record& one);

@@ -64,40 +64,6 @@ TEST_CASE("records that are reported in any order are checkpointed up to the old
   CHECK(shard.daemon.persisted() == sequence_position("3"));
 }
 
-TEST_CASE("no more records than lanes are with the handler", "[processing][completion]") {
-  reported_by_test shard({}, {.lanes = 2, .order = order::none});
-  shard.daemon.deliver({"1", "2", "3"});
-  CHECK(shard.held_data() == strings{"1", "2"});
-  shard.take(1).complete();
-  shard.daemon.deliver({});
-  CHECK(shard.held_data() == strings{"1", "3"});
-}
-
-TEST_CASE("with order::key the next record of a key starts when the last one is reported",
-          "[processing][completion]") {
-  reported_by_test shard({}, {});
-  shard.daemon.deliver({"1", "2"});  // one key
-  CHECK(shard.held_data() == strings{"1"});
-  shard.take(0).complete();
-  shard.daemon.deliver({});
-  CHECK(shard.held_data() == strings{"2"});
-}
-
-TEST_CASE("a failed record comes back with its next attempt", "[processing][completion]") {
-  reported_by_test shard;
-  shard.daemon.deliver({"1"});
-  CHECK(shard.held.at(0).attempt() == 1);
-  shard.take(0).fail("no");
-  shard.daemon.deliver({});
-  CHECK(shard.held.empty());
-  shard.daemon.advance(1s);
-  REQUIRE(shard.held_data() == strings{"1"});
-  CHECK(shard.held.at(0).attempt() == 2);
-  shard.take(0).complete();
-  shard.daemon.deliver({});
-  CHECK(shard.daemon.persisted() == sequence_position("1"));
-}
-
 TEST_CASE("a completion that is dropped or overwritten has failed", "[processing][completion]") {
   const bool is_overwritten = GENERATE(true, false);
   const auto lot = std::make_shared<memory_lot>();
@@ -218,6 +184,16 @@ TEST_CASE("a completion is reported and destroyed on another thread after the le
 
 namespace {
 
+/// Tells of each attempt where the library does.
+struct observed_attempts : detail::shard_service_wrapper {
+  using shard_service_wrapper::shard_service_wrapper;
+  static inline std::function<void()> on_attempt{};
+  void observe(observer::shard_event event) noexcept override {
+    if (on_attempt && std::holds_alternative<observer::record_attempted>(event)) on_attempt();
+  }
+  [[nodiscard]] bool is_observed() const noexcept override { return true; }
+};
+
 /// Sees how long the memory of batches lives.
 struct watched_batches final : record_processor {
   using memory = std::vector<std::weak_ptr<const void>>;
@@ -235,6 +211,28 @@ struct watched_batches final : record_processor {
 };
 
 }  // namespace
+
+TEST_CASE("user code is destroyed with the processor, even while a completion is reported",
+          "[processing][completion]") {
+  std::vector<completion> held;
+  std::weak_ptr<int> of_handler;
+  wrapped<observed_attempts> processors(parallel([&](const shard_context&) {
+    auto state = std::make_shared<int>(0);
+    of_handler = state;
+    return [&held, state](completion one) { held.push_back(std::move(one)); };
+  }));
+  std::optional<testing::daemon> daemon(std::in_place, processors.factory(), prompt());
+  daemon->initialize().deliver({"1"}).advance(0ms);
+  REQUIRE(held.size() == 1);
+  bool is_destroyed = false;
+  observed_attempts::on_attempt = [&] {
+    daemon.reset();
+    is_destroyed = of_handler.expired();
+  };
+  held.front().complete();
+  observed_attempts::on_attempt = nullptr;
+  CHECK(is_destroyed);
+}
 
 TEST_CASE("a completion outlives the processor, and keeps the memory of its record alone",
           "[processing][completion]") {

@@ -340,48 +340,6 @@ TEST_CASE("leave_when_stuck ends a session whose handler does not return, as stu
   CHECK(running == 0);
 }
 
-TEST_CASE("failing keys that keep all lanes busy do not starve the others", "[processing][lanes]") {
-  std::atomic<bool> is_mended = false;
-  awaited_count good;
-  served_shard shard(parallel(
-                         [&](const record& one) {
-                           if (number_of(one) > 30) {
-                             ++good;
-                           } else if (!is_mended) {
-                             throw std::runtime_error("no");
-                           }
-                         },
-                         {.initial_backoff = 0ms, .max_backoff = 0ms, .breaker = std::nullopt},
-                         {.lanes = 4, .order = order::none}),
-                     prompt());
-  shard.initialize("shard-1");
-  process(shard, keyed_records(30, 1, 30));
-  process(shard, keyed_records(1000, 31, 30));
-  CHECK(good.await(1000));
-  is_mended = true;
-  perform(shard, "shutdownRequested");
-  CHECK(shard.end() == exit_status::ok);
-}
-
-TEST_CASE("a batch that comes twice is gathered once", "[processing][gathering][P69]") {
-  std::vector<std::vector<std::uint64_t>> calls;
-  served_shard shard(batches(
-                         [&](const record_batch& batch) {
-                           auto& numbers = calls.emplace_back();
-                           for (const record& one : batch) numbers.push_back(number_of(one));
-                         },
-                         {}, {.max_records = 4, .linger = 1h}),
-                     prompt());
-  shard.initialize("shard-1");
-  for (const std::string& batch :
-       {keyed_records(6, 1, 2), keyed_records(6, 1, 2), keyed_records(1, 7, 2)}) {
-    process(shard, batch);
-  }
-  perform(shard, "shutdownRequested");
-  CHECK(shard.end() == exit_status::ok);
-  CHECK(calls == std::vector<std::vector<std::uint64_t>>{{1, 2, 3, 4}, {5, 6, 7}});
-}
-
 TEST_CASE("while the circuit is open runners start for a probe alone", "[processing][lanes]") {
   awaited_count calls;
   std::atomic<bool> is_away = true;
