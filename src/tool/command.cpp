@@ -77,7 +77,7 @@ void say(const CLI::App& app, const std::string& text) {
 int with_stdout_checked(const CLI::App& app, int status) {
   if (std::cout.flush()) return status;
   say(app, "stdout cannot be written");
-  return status != 0 ? status : static_cast<int>(exit_status::setup_failed);
+  return status != 0 ? status : static_cast<int>(command_status::setup_failed);
 }
 
 std::string printed(double number) {
@@ -178,10 +178,10 @@ int run_command_line(CLI::App& app, invocation& run, int argc, const char* const
     say(app, (unexpected.empty() ? std::string(error.what())
                                  : "'" + unexpected.front() + "' was not expected") +
                  " (see --help)");
-    return static_cast<int>(exit_status::usage);
+    return static_cast<int>(command_status::usage);
   } catch (const CLI::ParseError& error) {
     say(app, std::string(error.what()) + " (see --help)");
-    return static_cast<int>(exit_status::usage);
+    return static_cast<int>(command_status::usage);
   } catch (const cancelled&) {
     leave_by_cancellation();
   } catch (const command_error& error) {
@@ -189,7 +189,7 @@ int run_command_line(CLI::App& app, invocation& run, int argc, const char* const
     return static_cast<int>(error.status());
   } catch (const std::exception& error) {
     say(app, error.what());
-    return static_cast<int>(exit_status::setup_failed);
+    return static_cast<int>(command_status::setup_failed);
   }
 }
 

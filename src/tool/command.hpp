@@ -18,7 +18,7 @@ struct invocation {
   /// What follows "--", untouched: the child's program and its arguments, or Java's options.
   std::vector<std::string> child;
   bool has_separator = false;  ///< there was a "--"
-  /// An exit_status, or with capture the child's.
+  /// An command_status, or with capture the child's.
   int status = 0;
 };
 

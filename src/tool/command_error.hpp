@@ -10,7 +10,7 @@
 namespace kclxx::tool {
 
 /// The exit statuses of the tool: docs/messages.md has the cause and the remedy of each.
-enum class exit_status : int {
+enum class command_status : int {
   ok = 0,
   finding = 1,
   usage = 2,
@@ -22,17 +22,17 @@ enum class exit_status : int {
 /// Ends a command. what() becomes one line on stderr: "kclxx capture: ...".
 class command_error : public std::runtime_error {
  public:
-  command_error(exit_status status, const std::string& message)
+  command_error(command_status status, const std::string& message)
       : std::runtime_error(message), status_(status) {}
-  [[nodiscard]] exit_status status() const noexcept { return status_; }
+  [[nodiscard]] command_status status() const noexcept { return status_; }
 
  private:
-  exit_status status_;
+  command_status status_;
 };
 
-/// Ends a command with exit_status::setup_failed.
+/// Ends a command with command_status::setup_failed.
 [[noreturn]] inline void cannot_set_up(const std::string& message) {
-  throw command_error(exit_status::setup_failed, message);
+  throw command_error(command_status::setup_failed, message);
 }
 /// The same, for a file: "PATH cannot be DONE: " and errno's reason.
 [[noreturn]] inline void cannot_set_up(const std::filesystem::path& path, const std::string& done) {

@@ -15,7 +15,7 @@
 
 namespace {
 
-using kclxx::tool::exit_status;
+using kclxx::tool::command_status;
 
 // A descriptor 0, 1 or 2 that is closed would be given to the next pipe or file, which would then
 // be taken for stdin. What takes its place fails as it would: EBADF.
@@ -24,7 +24,7 @@ void occupy_standard_descriptors() {
     if (::fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;
     if (::open("/dev/null", O_PATH | O_CLOEXEC) == fd) continue;
     std::perror("kclxx: /dev/null cannot be opened");
-    std::_Exit(static_cast<int>(exit_status::setup_failed));
+    std::_Exit(static_cast<int>(command_status::setup_failed));
   }
 }
 

@@ -139,7 +139,7 @@ struct capture {
     }
     run_to_the_end(*all.release(), std::move(input), std::move(output));
   } catch (const std::exception& error) {
-    throw command_error(exit_status::setup_failed, error.what());
+    throw command_error(command_status::setup_failed, error.what());
   }
 }
 

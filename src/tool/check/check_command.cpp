@@ -23,8 +23,6 @@
 
 namespace kclxx::check {
 
-using tool::exit_status;
-
 namespace {
 
 using names = std::vector<std::string>;
@@ -103,7 +101,7 @@ std::vector<finished_rule> run_rules(const std::vector<rule>& rules, const setti
   return all;
 }
 
-exit_status run_check(const check_options& options, const names& command) {
+command_status run_check(const check_options& options, const names& command) {
   const auto rules = chosen(options);
   std::optional<atomic_file> junit;
   if (!options.junit.empty()) junit.emplace(options.junit, junit_beginning);
@@ -112,7 +110,7 @@ exit_status run_check(const check_options& options, const names& command) {
     all = run_rules(rules, settings_from(options), command);
   } catch (const start_error& error) {
     std::cout << "Bail out! " << error.what() << '\n';
-    throw command_error(exit_status::setup_failed, error.what());
+    throw command_error(command_status::setup_failed, error.what());
   }
   if (junit) {
     write_junit(junit->stream(), boost::join(command, " "), all);
@@ -128,12 +126,12 @@ exit_status run_check(const check_options& options, const names& command) {
               << boost::join(too_slow, ", ") << '\n';
   }
   if (count(all, result::verdict::failed) > 0 || !too_slow.empty()) {
-    return exit_status::finding;
+    return command_status::finding;
   }
-  if (count(all, result::verdict::passed) > 0) return exit_status::ok;
+  if (count(all, result::verdict::passed) > 0) return command_status::ok;
   std::cerr << "kclxx check: no result: every rule was skipped (the first: "
             << all.front().result.seen << ")" << '\n';
-  return exit_status::finding;
+  return command_status::finding;
 }
 
 void print_list(const std::vector<rule>& rules) {

@@ -179,9 +179,9 @@ void while_it_waits(rule_context& context) {
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now());
     const bool is_late = left.count() <= 0;  // it may print without end
-    const read_result line =
-        is_late ? read_result{read_result::kind::timed_out} : daemon.peer().next_line(left);
-    if (line.what != read_result::kind::line) throw breach("neither a checkpoint nor a status");
+    const child_output line =
+        is_late ? child_output{child_output::kind::timed_out} : daemon.peer().next_line(left);
+    if (line.what != child_output::kind::line) throw breach("neither a checkpoint nor a status");
     const auto message = daemon_model::parse_child_message(line.text);
     if (std::holds_alternative<daemon_model::child_checkpoint>(message)) break;
     if (std::holds_alternative<daemon_model::child_status>(message)) {

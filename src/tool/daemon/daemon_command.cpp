@@ -109,7 +109,7 @@ int list_diagnostics(const launch_options& options, bool is_strict) {
               << printable(why_not) << std::endl;
   }
   const bool has_failed = errors > 0 || (is_strict && !found.empty());
-  return static_cast<int>(has_failed ? exit_status::finding : exit_status::ok);
+  return static_cast<int>(has_failed ? command_status::finding : command_status::ok);
 }
 
 void add_fetch(CLI::App& daemon, invocation& run) {

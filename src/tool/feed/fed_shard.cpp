@@ -56,10 +56,10 @@ class recorded_process final : public checked_process {
     write(entry_kind::daemon_line, bytes.substr(0, bytes.size() - 1));
     return checked_process::answer(bytes);
   }
-  read_result next_line(std::chrono::milliseconds limit) override {
-    read_result next = checked_process::next_line(limit);
-    if (next.what == read_result::kind::line) write(entry_kind::child_line, next.text);
-    if (next.what == read_result::kind::end_of_output && !std::exchange(has_ended_, true)) {
+  child_output next_line(std::chrono::milliseconds limit) override {
+    child_output next = checked_process::next_line(limit);
+    if (next.what == child_output::kind::line) write(entry_kind::child_line, next.text);
+    if (next.what == child_output::kind::end_of_output && !std::exchange(has_ended_, true)) {
       write(entry_kind::end_of_output, {});
     }
     return next;

@@ -55,10 +55,10 @@ class key_of_line {
     try {
       pattern_.emplace(key, std::regex::ECMAScript | std::regex::optimize);
     } catch (const std::regex_error&) {
-      throw command_error(exit_status::usage, "--key " + key + " is no regular expression");
+      throw command_error(command_status::usage, "--key " + key + " is no regular expression");
     }
     if (pattern_->mark_count() == 0) {
-      throw command_error(exit_status::usage, "--key " + key + " has no group in parentheses");
+      throw command_error(command_status::usage, "--key " + key + " has no group in parentheses");
     }
   }
 
@@ -110,9 +110,9 @@ class feed_state {
       const ssize_t size = ::write(lock_.get(), mine.data(), mine.size());
       if (size != static_cast<ssize_t>(mine.size())) cannot_set_up(name, "written");
     } else if (theirs != mine) {
-      throw command_error(exit_status::usage, options.state +
-                                                  " has positions of another division: " +
-                                                  theirs.substr(0, theirs.find('\n')));
+      throw command_error(command_status::usage, options.state +
+                                                     " has positions of another division: " +
+                                                     theirs.substr(0, theirs.find('\n')));
     }
   }
 
@@ -151,7 +151,7 @@ class feed {
     }
   }
 
-  exit_status run() {
+  command_status run() {
     install_signal_handlers(ignored_signals::stay_ignored, [this] { stop(); });
     std::vector<std::jthread> threads;
     std::optional<command_error> bad_line;  // what came before it is delivered
@@ -174,7 +174,7 @@ class feed {
     for (fed_shard& one : shards_) one.end_input();
     threads.clear();
     throw_if_cancelled();
-    const exit_status status = report();
+    const command_status status = report();
     if (bad_line) throw *bad_line;
     return status;
   }
@@ -242,7 +242,7 @@ class feed {
   }
 
   [[noreturn]] void refuse() const {
-    throw command_error(exit_status::bad_transcript,
+    throw command_error(command_status::bad_transcript,
                         "stdin:" + std::to_string(number_ + 1) +
                             ": the line has more than 10 MiB, the most that a record can have");
   }
@@ -265,8 +265,8 @@ class feed {
     }
   }
 
-  [[nodiscard]] exit_status report() const {
-    exit_status status = exit_status::ok;
+  [[nodiscard]] command_status report() const {
+    command_status status = command_status::ok;
     for (const fed_shard& one : shards_) {
       if (one.error()) std::rethrow_exception(one.error());
       std::cout << one.id() << "  " << one.put_count() << " put, " << one.delivered()
@@ -274,11 +274,11 @@ class feed {
       if (one.covered_before() > 0) std::cout << "; " << one.covered_before() << " were before";
       if (one.passed_over() < one.covered_before() && !is_stopped_) {
         std::cout << ", but the input has only " << one.passed_over() << " of these";
-        status = std::max(status, exit_status::finding);
+        status = std::max(status, command_status::finding);
       }
       std::cout << "\n";
-      if (one.covered() < one.delivered()) status = std::max(status, exit_status::finding);
-      if (one.deaths() > 0) status = std::max(status, exit_status::child_failed);
+      if (one.covered() < one.delivered()) status = std::max(status, command_status::finding);
+      if (one.deaths() > 0) status = std::max(status, command_status::child_failed);
     }
     std::cout << std::flush;
     return status;

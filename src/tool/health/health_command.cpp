@@ -140,17 +140,17 @@ std::string text_of(seconds time) {
   return to_text(std::chrono::duration_cast<std::chrono::milliseconds>(time));
 }
 
-enum class verdict { alive, ended, failed };
+enum class shard_health { alive, ended, failed };
 
-verdict look_at(const std::filesystem::path& path, const limits& limit) {
+shard_health look_at(const std::filesystem::path& path, const limits& limit) {
   const auto failed = [&](const std::string& message) {
     std::cout << printable(path.string() + ": " + message) << '\n';
-    return verdict::failed;
+    return shard_health::failed;
   };
   try {
     const found_file file = read(path);
     const shard_figures found = parse_figures(file.text);
-    if (!file.has_writer || found.process == 0) return verdict::ended;
+    if (!file.has_writer || found.process == 0) return shard_health::ended;
     const std::string process = "process " + std::to_string(found.process);
     if (file.age > limit.stale) {
       return failed(found.shard + " is stale: " + process + " has written nothing for " +
@@ -158,14 +158,14 @@ verdict look_at(const std::filesystem::path& path, const limits& limit) {
     }
     // When it was written: what has happened since then is not known.
     const seconds running = now() - file.age - found.oldest_call;
-    if (found.oldest_call.count() == 0 || running <= limit.stuck) return verdict::alive;
+    if (found.oldest_call.count() == 0 || running <= limit.stuck) return shard_health::alive;
     return failed(found.shard + " is stuck: a handler or callback of " + process + " runs for " +
                   text_of(running));
   } catch (const garbled_file& error) {
     return failed(std::string("it is garbled: ") + error.what());
   } catch (const std::system_error& error) {
     // It was removed meanwhile, with its lease.
-    if (error.code() == std::errc::no_such_file_or_directory) return verdict::ended;
+    if (error.code() == std::errc::no_such_file_or_directory) return shard_health::ended;
     return failed("it cannot be read: " + error.code().message());
   }
 }
@@ -185,16 +185,16 @@ std::vector<std::filesystem::path> files_in(const std::filesystem::path& directo
   return files;
 }
 
-exit_status run_health(const std::string& directory, const limits& limit) {
+command_status run_health(const std::string& directory, const limits& limit) {
   const auto files = files_in(directory);
   std::size_t alive = 0;
   std::size_t ended = 0;
   for (const auto& path : files) {
-    const verdict one = look_at(path, limit);
-    if (one == verdict::alive) ++alive;
-    if (one == verdict::ended) ++ended;
+    const shard_health one = look_at(path, limit);
+    if (one == shard_health::alive) ++alive;
+    if (one == shard_health::ended) ++ended;
   }
-  if (alive + ended < files.size()) return exit_status::finding;
+  if (alive + ended < files.size()) return command_status::finding;
   std::cout << directory << ": " << alive << (alive == 1 ? " shard gets" : " shards get") << " on";
   if (ended > 0) std::cout << "; " << ended << " left by processes that have ended";
   if (files.empty()) {
@@ -202,7 +202,7 @@ exit_status run_health(const std::string& directory, const limits& limit) {
                  "write none";
   }
   std::cout << std::endl;
-  return exit_status::ok;
+  return command_status::ok;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "tool/lease_table/observation.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <set>
 #include <string>
@@ -95,23 +96,8 @@ std::vector<std::string> holes_in(const scan& table, const std::string& stream) 
 }  // namespace
 
 const char* name_of(lease_state state) {
-  switch (state) {
-    case lease_state::ok:
-      return "ok";
-    case lease_state::held:
-      return "held";
-    case lease_state::ended:
-      return "ended";
-    case lease_state::waits:
-      return "waits";
-    case lease_state::handing_over:
-      return "handing over";
-    case lease_state::free:
-      return "free";
-    case lease_state::stuck:
-      return "stuck";
-  }
-  return "";
+  constexpr std::array names{"ok", "held", "ended", "waits", "handing over", "free", "stuck"};
+  return names.at(static_cast<std::size_t>(state));
 }
 
 bool picture::is_stuck() const {

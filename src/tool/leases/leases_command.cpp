@@ -119,7 +119,7 @@ void print(const picture& all, const options& chosen) {
   std::cout << '\n' << to_table(all, now) << std::flush;
 }
 
-exit_status run_leases(const options& chosen) {
+command_status run_leases(const options& chosen) {
   // A watch may look more often than a lease is renewed.
   observation seen(chosen.is_watching ? std::max(chosen.interval, renewal_limit) : chosen.interval);
   using clock = std::chrono::steady_clock;
@@ -134,7 +134,7 @@ exit_status run_leases(const options& chosen) {
     const bool is_enough = chosen.table == "-" || all.observed >= needed;
     if (chosen.is_watching || is_enough) print(all, chosen);
     if (!std::cout || (is_enough && !chosen.is_watching)) {
-      return all.is_stuck() ? exit_status::finding : exit_status::ok;
+      return all.is_stuck() ? command_status::finding : command_status::ok;
     }
     cancellable_loop().run_one(clock::now() +
                                (chosen.is_watching ? chosen.interval : needed - all.observed));

@@ -65,10 +65,10 @@ bool checked_process::wait_until_read() {
   return true;
 }
 
-read_result checked_process::next_line(std::chrono::milliseconds limit) {
-  using kind = read_result::kind;
+child_output checked_process::next_line(std::chrono::milliseconds limit) {
+  using kind = child_output::kind;
   if (!ahead_.empty()) {
-    read_result first{kind::line, std::move(ahead_.front())};
+    child_output first{kind::line, std::move(ahead_.front())};
     ahead_.pop_front();
     return first;
   }

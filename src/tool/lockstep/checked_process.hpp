@@ -22,7 +22,7 @@ class checked_process : public checked_child {
   bool send(std::string_view bytes) override;
   bool answer(std::string_view bytes) override;
   bool wait_until_read() override;
-  read_result next_line(std::chrono::milliseconds limit) override;
+  child_output next_line(std::chrono::milliseconds limit) override;
   void pause(std::chrono::milliseconds time) override;
   void close_input() override { dialogue_.close_input(); }
   void abandon() override;

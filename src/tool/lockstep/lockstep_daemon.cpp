@@ -210,10 +210,10 @@ reaction lockstep_daemon::await(const action& action,
   const auto time = limit.value_or(limits_.step);
   wait_ = {steady::now() + time, time, limit ? "" : " (--timeout)"};
   for (;;) {
-    const read_result last = next_line(until(wait_.deadline));
-    if (last.what != read_result::kind::line) {
-      has_timed_out_ |= last.what == read_result::kind::timed_out;
-      const bool is_gone = last.what == read_result::kind::end_of_output;
+    const child_output last = next_line(until(wait_.deadline));
+    if (last.what != child_output::kind::line) {
+      has_timed_out_ |= last.what == child_output::kind::timed_out;
+      const bool is_gone = last.what == child_output::kind::end_of_output;
       return {false, false, is_gone, last.text, explain(action, last)};
     }
     reaction so_far = take(last.text);
@@ -221,30 +221,30 @@ reaction lockstep_daemon::await(const action& action,
     if (is_stuck_) return {false, false, false, {}, explain_stuck(action)};
     if (steady::now() >= wait_.deadline) {  // a flood of lines is no answer
       has_timed_out_ = true;
-      return {false, false, false, {}, explain(action, {read_result::kind::timed_out, {}})};
+      return {false, false, false, {}, explain(action, {child_output::kind::timed_out, {}})};
     }
   }
 }
 
-read_result lockstep_daemon::next_line(std::chrono::milliseconds limit) {
+child_output lockstep_daemon::next_line(std::chrono::milliseconds limit) {
   if (!early_.empty()) {
-    read_result first{read_result::kind::line, std::move(early_.front())};
+    child_output first{child_output::kind::line, std::move(early_.front())};
     early_.pop_front();
     return first;
   }
-  if (output_ended_) return {read_result::kind::end_of_output, {}};
-  read_result next = child_->next_line(limit);
-  output_ended_ = next.what == read_result::kind::end_of_output;
+  if (output_ended_) return {child_output::kind::end_of_output, {}};
+  child_output next = child_->next_line(limit);
+  output_ended_ = next.what == child_output::kind::end_of_output;
   return next;
 }
 
 bool lockstep_daemon::ends_within(std::chrono::milliseconds time) {
   const auto deadline = steady::now() + time;
   while (!output_ended_) {
-    read_result next = child_->next_line(until(deadline));
-    output_ended_ = next.what == read_result::kind::end_of_output;
-    if (next.what == read_result::kind::timed_out) return false;
-    if (next.what == read_result::kind::line) early_.push_back(std::move(next.text));
+    child_output next = child_->next_line(until(deadline));
+    output_ended_ = next.what == child_output::kind::end_of_output;
+    if (next.what == child_output::kind::timed_out) return false;
+    if (next.what == child_output::kind::line) early_.push_back(std::move(next.text));
     if (steady::now() >= deadline || early_.size() >= most_kept) break;
   }
   return output_ended_;
@@ -301,9 +301,9 @@ void lockstep_daemon::give(const daemon_model::answered& answer) {
   }
 }
 
-std::string lockstep_daemon::explain(const action& action, const read_result& last) {
+std::string lockstep_daemon::explain(const action& action, const child_output& last) {
   std::string text = "no status for " + action.name + ": ";
-  if (last.what == read_result::kind::end_of_output) {
+  if (last.what == child_output::kind::end_of_output) {
     text += "its output ended, " + end_text();
   } else {
     text += "none within " + to_text(wait_.limit);
@@ -332,8 +332,8 @@ std::vector<std::string> lockstep_daemon::drain(std::chrono::milliseconds time) 
   std::vector<std::string> lines;
   const auto deadline = steady::now() + time;
   for (;;) {
-    read_result next = child_->next_line(until(deadline));
-    if (next.what != read_result::kind::line) {
+    child_output next = child_->next_line(until(deadline));
+    if (next.what != child_output::kind::line) {
       if (!next.text.empty()) lines.push_back(next.text);
       return lines;
     }
@@ -348,8 +348,8 @@ std::optional<child_exit> lockstep_daemon::leave() {
   child_->close_input();
   const auto deadline = steady::now() + limits_.step;
   while (steady::now() < deadline) {
-    read_result next = child_->next_line(until(deadline));
-    if (next.what != read_result::kind::line) break;
+    child_output next = child_->next_line(until(deadline));
+    if (next.what != child_output::kind::line) break;
     if (!next.text.empty() && late.size() < most_kept) late.push_back(std::move(next.text));
   }
   end_ = child_->wait_end(until(deadline));

@@ -49,7 +49,7 @@ action old_shutdown(std::string_view reason);
 action unknown_action();
 
 /// What came from a child's stdout.
-struct read_result {
+struct child_output {
   enum class kind { line, end_of_output, timed_out };
   kind what = kind::line;
   /// The line without its newline; with timed_out what came without a newline, if anything.
@@ -72,7 +72,7 @@ class checked_child {
   /// limit of a step.
   virtual bool wait_until_read() = 0;
   /// The last line before the end of the output needs no newline: the daemon's reader is as kind.
-  virtual read_result next_line(std::chrono::milliseconds limit) = 0;
+  virtual child_output next_line(std::chrono::milliseconds limit) = 0;
   /// Lets this time pass. What the child writes in it is not lost.
   virtual void pause(std::chrono::milliseconds time) = 0;
   virtual void close_input() = 0;
@@ -215,10 +215,10 @@ class lockstep_daemon {
     std::string_view option{};
   };
 
-  [[nodiscard]] read_result next_line(std::chrono::milliseconds limit);
+  [[nodiscard]] child_output next_line(std::chrono::milliseconds limit);
   reaction take(const std::string& line);
   void give(const daemon_model::answered& answer);
-  std::string explain(const action& action, const read_result& last);
+  std::string explain(const action& action, const child_output& last);
   [[nodiscard]] std::string explain_stuck(const action& action) const;
 
   std::unique_ptr<checked_child> child_;

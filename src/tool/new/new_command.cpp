@@ -54,7 +54,6 @@ std::string replaced(std::string_view text, replacements all) {
 
 /// What a template is called in the project; nothing when it is another form's.
 std::string name_in_project(std::string_view name, const new_options& options) {
-  if (name == "dockerignore" || name == "gitignore") return "." + std::string(name);
   for (const project_form& form : forms) {
     if (name == std::string(form.name) + ".cpp") {
       return options.form == form.name ? "processor.cpp" : "";
@@ -78,6 +77,7 @@ void write_project(const fs::path& folder, const new_options& options) {
                                                    {"{{example}}", form.example},
                                                    {"{{literal}}", literal}}));
   }
+  for (const char* name : {".dockerignore", ".gitignore"}) write_file(folder / name, "build/\n");
   fs::permissions(folder / "run-local", fs::perms(0755));
   write_file(
       folder / (options.name + ".properties"),

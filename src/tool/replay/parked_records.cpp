@@ -243,14 +243,14 @@ std::vector<parked_shard> read_parked_files(const std::vector<std::string>& file
     }
     shards = records.shards(run);
   } catch (const parked_error& error) {
-    throw tool::command_error(tool::exit_status::bad_transcript, error.what());
+    throw tool::command_error(tool::command_status::bad_transcript, error.what());
   }
   for (const std::string& place : records.cut_off()) {
     std::cerr << "kclxx replay: " << place
               << ": left out, since it is cut off: a record is complete once its line is whole\n";
   }
   if (shards.empty()) {
-    throw tool::command_error(tool::exit_status::bad_transcript,
+    throw tool::command_error(tool::command_status::bad_transcript,
                               "there is no parked record in the files");
   }
   std::cerr << "kclxx replay: the names of the shards begin with " << run

@@ -72,7 +72,7 @@ bool is_message(const child_message& line) {
 
 }  // namespace
 
-player::player(const options& options, shard_state& shard, transcript::reader& transcript,
+player::player(const options& options, shard_play& shard, transcript::reader& transcript,
                dialogue& child)
     : options_(options),
       shard_(shard),

@@ -53,11 +53,11 @@ class measurement {
 };
 
 /// What lasts while the children of a shard succeed each other.
-struct shard_state {
-  explicit shard_state(const options& options)
+struct shard_play {
+  explicit shard_play(const options& options)
       : faults(options.faults), measured(result, options.keeps_timeline) {}
-  shard_state(const shard_state&) = delete;
-  shard_state& operator=(const shard_state&) = delete;
+  shard_play(const shard_play&) = delete;
+  shard_play& operator=(const shard_play&) = delete;
 
   summary result;
   fault_schedule faults;
@@ -76,7 +76,7 @@ class player {
   using time = tool::dialogue::clock::time_point;
 
   /// Begins a successor when the shard's state has one.
-  player(const options& options, shard_state& shard, transcript::reader& transcript,
+  player(const options& options, shard_play& shard, transcript::reader& transcript,
          tool::dialogue& child);
   player(const player&) = delete;
   player& operator=(const player&) = delete;
@@ -119,7 +119,7 @@ class player {
   [[nodiscard]] std::string within_limit() const;
 
   const options& options_;
-  shard_state& shard_;
+  shard_play& shard_;
   tool::dialogue& child_;
   script script_;
   verdict verdict_;

@@ -78,7 +78,7 @@ const char* why_not_comparable(const transcript::reader& reader, expectation exp
 
 /// Plays the transcript against one child, the first or a successor.
 void play_to_child(const replay_input& input, const std::vector<std::string>& command,
-                   const replay::options& options, shard_state& shard) {
+                   const replay::options& options, shard_play& shard) {
   const auto source = source_of(input);
   std::optional<transcript::reader> reader;
   try {
@@ -103,7 +103,7 @@ void play_to_child(const replay_input& input, const std::vector<std::string>& co
 /// Errors: std::system_error when the file cannot be read; start_error.
 summary replay_shard(const replay_input& input, const std::vector<std::string>& command,
                      const replay::options& options) {
-  shard_state shard(options);
+  shard_play shard(options);
   do {
     play_to_child(input, command, options, shard);
   } while (shard.successor_begins);
@@ -163,7 +163,7 @@ replay_result replay_files_twice(const std::vector<replay_input>& inputs,
   replay::options without_faults = options;
   without_faults.faults = {};
   const replay_result reference = play_in(directories.without_faults(), without_faults);
-  if (reference.status() != exit_status::ok) {
+  if (reference.status() != command_status::ok) {
     print_text(std::cerr, reference);
     throw command_error(reference.status(), "the run without faults failed");
   }
@@ -198,7 +198,7 @@ void require_files_to_read_again(const replay_arguments& arguments) {
                         std::filesystem::is_regular_file(file, ignored))) {
       continue;
     }
-    throw command_error(exit_status::usage,
+    throw command_error(command_status::usage,
                         file + " cannot be read twice, which kill-at, kill and --effects need");
   }
 }
@@ -209,11 +209,11 @@ void require_comparable_effects(const replay_arguments& arguments,
     return word.find(effect_directories::placeholder) != std::string::npos;
   };
   if (arguments.options.faults == faults{}) {
-    throw command_error(exit_status::usage,
+    throw command_error(command_status::usage,
                         "--effects compares with a run without faults: --faults is missing");
   }
   if (!has_place(arguments.effects) || std::none_of(child.begin(), child.end(), has_place)) {
-    throw command_error(exit_status::usage,
+    throw command_error(command_status::usage,
                         "--effects needs {dir} in its FILE and in the child's command: a directory "
                         "that each of the two runs has of its own");
   }
@@ -221,13 +221,13 @@ void require_comparable_effects(const replay_arguments& arguments,
 
 void validate(const replay_arguments& arguments, const std::vector<std::string>& child) {
   if (std::count(arguments.files.begin(), arguments.files.end(), "-") > 1) {
-    throw command_error(exit_status::usage, "- is there twice: stdin is one transcript");
+    throw command_error(command_status::usage, "- is there twice: stdin is one transcript");
   }
   const bool kills = replay::kills(arguments.options.faults);
   if (kills || !arguments.effects.empty()) require_files_to_read_again(arguments);
   if (!arguments.effects.empty()) require_comparable_effects(arguments, child);
   if (kills && arguments.options.expected == expectation::answers) {
-    throw command_error(exit_status::usage,
+    throw command_error(command_status::usage,
                         "--expect excludes kill-at and kill: no recording has the answers of a "
                         "successor; --expect-final compares where it came to");
   }
@@ -237,7 +237,7 @@ int run_replay(replay_arguments& arguments, const std::vector<std::string>& chil
   try {
     if (arguments.faults) arguments.options.faults = parse_faults(*arguments.faults);
   } catch (const std::invalid_argument& error) {
-    throw command_error(exit_status::usage, error.what());
+    throw command_error(command_status::usage, error.what());
   }
   std::vector<parked_shard> parked;
   std::vector<replay_input> inputs;

@@ -36,14 +36,14 @@ std::chrono::nanoseconds replay_result::took() const noexcept {
   return all.took();
 }
 
-exit_status status_of(const replayed_shard& shard) noexcept {
-  if (!shard.setup_error.empty()) return exit_status::setup_failed;
-  if (shard.summary.damage) return exit_status::bad_transcript;
-  if (shard.summary.failure) return exit_status::child_failed;
+command_status status_of(const replayed_shard& shard) noexcept {
+  if (!shard.setup_error.empty()) return command_status::setup_failed;
+  if (shard.summary.damage) return command_status::bad_transcript;
+  if (shard.summary.failure) return command_status::child_failed;
   const bool is_fine = shard.summary.breaches.count() == 0 &&
                        shard.summary.differences.count() == 0 &&
                        (!shard.parked || shard.parked->complete == shard.parked->records);
-  return is_fine ? exit_status::ok : exit_status::finding;
+  return is_fine ? command_status::ok : command_status::finding;
 }
 
 bool replay_result::had_fault() const noexcept {
@@ -51,9 +51,9 @@ bool replay_result::had_fault() const noexcept {
                      [](const replayed_shard& shard) { return shard.summary.had_fault; });
 }
 
-exit_status replay_result::status() const noexcept {
+command_status replay_result::status() const noexcept {
   const bool is_fine = !effects || (effects->is_same() && effects->same > 0 && had_fault());
-  exit_status worst = is_fine ? exit_status::ok : exit_status::finding;
+  command_status worst = is_fine ? command_status::ok : command_status::finding;
   for (const replayed_shard& shard : shards) worst = std::max(worst, status_of(shard));
   return worst;
 }
@@ -175,7 +175,7 @@ void print_effects(std::ostream& out, const effect_comparison& effects, bool had
   if (!effects.kept_in.empty()) print_row(out, "kept in", effects.kept_in);
 }
 
-/// What made the status exit_status::finding.
+/// What made the status command_status::finding.
 std::string findings(const replay_result& result) {
   std::string text;
   const auto add = [&text](bool is_true, const char* what) {
@@ -200,16 +200,16 @@ std::string findings(const replay_result& result) {
 
 std::string conclusion(const replay_result& result) {
   switch (result.status()) {
-    case exit_status::ok:
+    case command_status::ok:
       return "ok";
-    case exit_status::finding:
+    case command_status::finding:
       return findings(result);
-    case exit_status::child_failed:
+    case command_status::child_failed:
       return "a child failed";
-    case exit_status::bad_transcript:
+    case command_status::bad_transcript:
       return "bad transcript";
-    case exit_status::usage:
-    case exit_status::setup_failed:
+    case command_status::usage:
+    case command_status::setup_failed:
       return "a shard could not be played";
   }
   return "?";

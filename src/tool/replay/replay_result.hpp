@@ -16,8 +16,6 @@
 
 namespace kclxx::replay {
 
-using tool::exit_status;
-
 /// How many parked records there were, and how many of them the child's checkpoints cover.
 struct parked_count {
   std::string shard;      ///< where they were parked
@@ -43,11 +41,11 @@ struct replay_result {
   [[nodiscard]] totals total() const;
   /// From the first status of all shards to the last.
   [[nodiscard]] std::chrono::nanoseconds took() const noexcept;
-  /// The worst of all shards: what is last in exit_status.
-  [[nodiscard]] exit_status status() const noexcept;
+  /// The worst of all shards: what is last in tool::command_status.
+  [[nodiscard]] tool::command_status status() const noexcept;
 };
 
-exit_status status_of(const replayed_shard& shard) noexcept;
+tool::command_status status_of(const replayed_shard& shard) noexcept;
 
 /// For people.
 void print_text(std::ostream& out, const replay_result& result);

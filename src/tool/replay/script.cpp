@@ -132,21 +132,11 @@ namespace {
 // To the daemon model an unknown action is like processRecords: checkpoints are allowed in it, and
 // it may come any number of times.
 action_kind kind_of(line_kind kind) {
-  switch (kind) {
-    case line_kind::initialize:
-      return action_kind::initialize;
-    case line_kind::lease_lost:
-      return action_kind::lease_lost;
-    case line_kind::shard_ended:
-      return action_kind::shard_ended;
-    case line_kind::shutdown_requested:
-      return action_kind::shutdown_requested;
-    case line_kind::process_records:
-    case line_kind::checkpoint_answer:
-    case line_kind::unknown_action:
-      return action_kind::process_records;
-  }
-  return action_kind::process_records;
+  return kind == line_kind::initialize           ? action_kind::initialize
+         : kind == line_kind::lease_lost         ? action_kind::lease_lost
+         : kind == line_kind::shard_ended        ? action_kind::shard_ended
+         : kind == line_kind::shutdown_requested ? action_kind::shutdown_requested
+                                                 : action_kind::process_records;
 }
 
 struct partial_batch {

@@ -51,10 +51,10 @@ result run_tool(const std::vector<const char*>& arguments) {
   start.add_option("--number", number, "A number");
   start.callback([&] { run.status = 42; });
   CLI::App& count = add_command(app, {"count", "Counts.", "kclxx count"}, child_use::none, run);
-  count.callback([] { throw command_error(exit_status::bad_transcript, "file:3: is bad"); });
+  count.callback([] { throw command_error(command_status::bad_transcript, "file:3: is bad"); });
   add_command(app, {"quote", "Quotes.", "kclxx quote"}, child_use::none, run).callback([] {
     std::cerr << "warning: " << kclxx::test::obeyed_text() << std::endl;
-    throw command_error(exit_status::bad_transcript,
+    throw command_error(command_status::bad_transcript,
                         kclxx::test::obeyed_text() + std::string(1'000'000, 'x'));
   });
   std::string target;

@@ -34,13 +34,13 @@ class fake_child : public checked_child {
   }
   bool answer(std::string_view bytes) override { return send(bytes); }
   bool wait_until_read() override { return true; }
-  read_result next_line(std::chrono::milliseconds) override {
+  child_output next_line(std::chrono::milliseconds) override {
     if (!said_.empty()) {
-      read_result first{read_result::kind::line, said_.front()};
+      child_output first{child_output::kind::line, said_.front()};
       said_.pop_front();
       return first;
     }
-    return {is_closed_ ? read_result::kind::end_of_output : read_result::kind::timed_out, {}};
+    return {is_closed_ ? child_output::kind::end_of_output : child_output::kind::timed_out, {}};
   }
   void pause(std::chrono::milliseconds) override {}
   void close_input() override { is_closed_ = true; }

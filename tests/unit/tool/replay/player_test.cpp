@@ -208,7 +208,7 @@ class replayed {
   std::optional<player> player_;
 
  public:
-  shard_state shard{options_};
+  shard_play shard{options_};
 };
 
 }  // namespace
