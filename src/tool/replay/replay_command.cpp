@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -17,6 +21,8 @@
 #include <utility>
 #include <vector>
 
+#include <boost/algorithm/string/replace.hpp>
+
 #include "io/daemon_process.hpp"
 #include "tool/command.hpp"
 #include "tool/command_error.hpp"
@@ -24,7 +30,6 @@
 #include "tool/files.hpp"
 #include "tool/process/cancellation.hpp"
 #include "tool/process/child_dialogue.hpp"
-#include "tool/replay/effect_files.hpp"
 #include "tool/replay/faults.hpp"
 #include "tool/replay/parked_records.hpp"
 #include "tool/replay/player.hpp"
@@ -34,8 +39,103 @@
 namespace kclxx::replay {
 
 using namespace tool;
+namespace fs = std::filesystem;
 
 namespace {
+
+/// How often each line is there, in any order: shards that are played in parallel write in any.
+using effect_lines = std::map<std::string, std::uint64_t>;
+
+void read_lines(const fs::path& file, const std::string& prefix, effect_lines& lines) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) tool::cannot_set_up(file.string() + " cannot be opened");
+  for (std::string line; std::getline(in, line);) ++lines[prefix + line];
+}
+
+/// Adds what `source` has more often than `other`.
+void add_surplus(const effect_lines& source, const effect_lines& other, std::uint64_t& count,
+                 std::vector<std::string>& first) {
+  for (const auto& [line, times] : source) {
+    const auto found = other.find(line);
+    const std::uint64_t there = found == other.end() ? 0 : found->second;
+    for (std::uint64_t i = there; i < times; ++i) {
+      ++count;
+      if (first.size() < effect_comparison::most_kept) first.push_back(line);
+    }
+  }
+}
+
+/// The lines of a file; of a directory, those of all its files, each after its file's name.
+/// Errors: command_error when there is no such file.
+effect_lines read_effects(const fs::path& folder) {
+  effect_lines lines;
+  if (!fs::is_directory(folder)) {
+    read_lines(folder, "", lines);
+    return lines;
+  }
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
+    if (!entry.is_regular_file()) continue;
+    read_lines(entry.path(), entry.path().lexically_relative(folder).string() + ": ", lines);
+  }
+  return lines;
+}
+
+effect_comparison compare_effects(const effect_lines& without_faults,
+                                  const effect_lines& with_faults) {
+  effect_comparison result;
+  add_surplus(without_faults, with_faults, result.lost_count, result.lost);
+  add_surplus(with_faults, without_faults, result.extra_count, result.extra);
+  for (const auto& [line, times] : with_faults) result.same += times;
+  result.same -= result.extra_count;
+  return result;
+}
+
+/// Two empty directories that only the user can read, for a run without faults and one with them.
+/// They are removed at the end of its life, unless they are kept.
+/// Errors: std::filesystem::filesystem_error, std::system_error.
+class effect_directories {
+ public:
+  effect_directories();
+  ~effect_directories();
+  effect_directories(const effect_directories&) = delete;
+  effect_directories& operator=(const effect_directories&) = delete;
+
+  [[nodiscard]] std::filesystem::path without_faults() const { return root_ / "without-faults"; }
+  [[nodiscard]] std::filesystem::path with_faults() const { return root_ / "with-faults"; }
+  std::string keep();
+
+  /// What stands for one of them in the child's command and in the name of the file.
+  static constexpr std::string_view placeholder = "{dir}";
+  static std::string replaced(const std::string& text, const std::filesystem::path& directory);
+
+ private:
+  std::filesystem::path root_;
+  bool is_kept_ = false;
+};
+
+effect_directories::effect_directories() {
+  std::string name = (fs::temp_directory_path() / "kclxx-effects-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) {
+    throw std::system_error(errno, std::generic_category(), name + " cannot be made");
+  }
+  root_ = name;
+  fs::create_directory(without_faults());
+  fs::create_directory(with_faults());
+}
+
+effect_directories::~effect_directories() {
+  std::error_code ignored;
+  if (!is_kept_) fs::remove_all(root_, ignored);
+}
+
+std::string effect_directories::keep() {
+  is_kept_ = true;
+  return root_.string();
+}
+
+std::string effect_directories::replaced(const std::string& text, const fs::path& directory) {
+  return boost::replace_all_copy(text, placeholder, directory.string());
+}
 
 constexpr std::size_t most_at_once = 8;
 

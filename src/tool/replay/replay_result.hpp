@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <iosfwd>
 #include <optional>
 #include <string>
@@ -11,7 +12,6 @@
 #include <vector>
 
 #include "tool/command_error.hpp"
-#include "tool/replay/effect_files.hpp"
 #include "tool/replay/summary.hpp"
 
 namespace kclxx::replay {
@@ -30,6 +30,20 @@ struct replayed_shard {
   /// Why it was not played at all: the file cannot be opened, the child not started.
   std::string setup_error;
   std::optional<parked_count> parked{};  ///< only with --parked
+};
+
+/// What a child left in files, with faults and without.
+struct effect_comparison {
+  static constexpr std::size_t most_kept = 100;
+
+  std::uint64_t same = 0;           ///< lines
+  std::uint64_t lost_count = 0;     ///< only there without faults
+  std::uint64_t extra_count = 0;    ///< only there with them, or more often
+  std::vector<std::string> lost{};  ///< the first ones
+  std::vector<std::string> extra{};
+  std::string kept_in{};  ///< where both runs' directories are; empty when they were removed
+
+  [[nodiscard]] bool is_same() const noexcept { return lost_count == 0 && extra_count == 0; }
 };
 
 struct replay_result {
