@@ -134,10 +134,8 @@ TEST_CASE("gathered records are handed over before they take more memory than 64
   testing::daemon to(batches(
       [&](const record_batch& batch) { most = std::max(most, batch.size()); }, {}, {.linger = 1h}));
   to.initialize();
-  for (int calls = 0; most == 0; ++calls) {
-    REQUIRE(calls < 100);
-    to.deliver(call);
-  }
+  for (int calls = 0; calls < 100 && most == 0; ++calls) to.deliver(call);
+  REQUIRE(most > 0);
   // What a record takes at least: its data, its number, itself.
   CHECK(most * (size + sizeof(record)) <= std::size_t{64} << 20);
   CHECK(most * (size + size / 16 + 64 + 3 * sizeof(record) + 20) > std::size_t{63} << 20);
