@@ -101,7 +101,7 @@ struct parallel_options {
   std::uint64_t window_bytes = std::uint64_t{64} << 20;
 
   /// A handler that runs for longer is reported in the log, and again each time that its time has
-  /// doubled. 0: never.
+  /// doubled; so is a parking lot, or a function of the policy, that has a record. 0: never.
   std::chrono::milliseconds stuck_after{60'000};
   /// True: the first such report ends the session: with callback_stuck if the handler still runs
   /// after run_options::grace_time, otherwise with callback_failed.
