@@ -6,17 +6,43 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
-#include "daemon_model/java_text.hpp"
-#include "protocol/utf8.hpp"
+#include "protocol/json_string.hpp"
 
 namespace kclxx::daemon_model {
+
+// How Java reads a number from text.
+
+/// As String.trim: without the characters up to the space at both ends.
+inline std::string_view trimmed(std::string_view text) noexcept {
+  const auto is_trimmed = [](char c) { return static_cast<unsigned char>(c) <= ' '; };
+  while (!text.empty() && is_trimmed(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_trimmed(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+/// As Long.parseLong of ASCII digits: one sign, no blanks. std::nullopt: no number, or too large.
+inline std::optional<std::int64_t> whole_number(std::string_view text) noexcept {
+  if (text.starts_with('+')) {
+    text.remove_prefix(1);
+    if (text.starts_with('-')) return std::nullopt;
+  }
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
 
 namespace {
 

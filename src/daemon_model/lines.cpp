@@ -3,7 +3,7 @@
 
 #include <charconv>
 
-#include "protocol/base64_encoder.hpp"
+#include "protocol/base64.hpp"
 
 namespace kclxx::daemon_model {
 

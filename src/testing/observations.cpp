@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "testing/observations.hpp"
-
 #include <cstddef>
 #include <cstdint>
 #include <sstream>
 
 #include "base/names.hpp"
+#include "testing/virtual_worker.hpp"
 
 namespace kclxx::testing {
 

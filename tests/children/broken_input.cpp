@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "protocol/utf8.hpp"
+#include "protocol/json_string.hpp"
 
 namespace kclxx::test {
 

@@ -4,7 +4,7 @@
 
 #include "conformance/players.hpp"
 #include "protocol/base64.hpp"
-#include "protocol/utf8.hpp"
+#include "protocol/json_string.hpp"
 
 namespace kclxx::oracle {
 

@@ -14,7 +14,7 @@
 
 #include "base/unlocked.hpp"
 #include "observability/figures.hpp"
-#include "protocol/utf8.hpp"
+#include "protocol/json_string.hpp"
 
 namespace kclxx::observability {
 

@@ -14,7 +14,6 @@
 #include <kclxx/version.hpp>
 
 #include "protocol/json_string.hpp"
-#include "protocol/utf8.hpp"
 
 namespace kclxx::observability {
 

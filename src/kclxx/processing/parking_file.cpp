@@ -17,7 +17,7 @@
 #include <kclxx/shard_context.hpp>
 
 #include "io/descriptor.hpp"
-#include "protocol/base64_encoder.hpp"
+#include "protocol/base64.hpp"
 #include "protocol/json_string.hpp"
 
 namespace kclxx {

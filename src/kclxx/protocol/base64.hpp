@@ -4,9 +4,14 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace kclxx::protocol {
+
+/// Appends `bytes` as standard base64 with padding: for parked records, and for those who play the
+/// daemon.
+void append_base64(std::string& out, std::string_view bytes);
 
 inline constexpr std::string_view base64_alphabet =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -11,7 +11,7 @@
 #include "protocol/decimal.hpp"
 #include "protocol/decoder_values.hpp"
 #include "protocol/fast_batch_parser.hpp"
-#include "protocol/utf8.hpp"
+#include "protocol/json_string.hpp"
 
 namespace kclxx::protocol {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON values as the wire has them, with errors that name the field. decoder.cpp alone includes it;
-// besides it utf8.cpp alone knows simdjson.
+// besides it json_string.cpp alone knows simdjson.
 #pragma once
 
 #include <chrono>

@@ -9,7 +9,7 @@
 
 #include "protocol/base64.hpp"
 #include "protocol/decimal.hpp"
-#include "protocol/utf8.hpp"
+#include "protocol/json_string.hpp"
 
 namespace kclxx::protocol {
 

@@ -4,11 +4,24 @@
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
+#include <simdjson.h>
 
 #include "base/printable.hpp"
-#include "protocol/utf8.hpp"
 
 namespace kclxx::protocol {
+
+bool is_utf8(std::string_view text) { return simdjson::validate_utf8(text); }
+
+std::string replace_invalid_utf8(std::string_view text) {
+  std::string result;
+  result.reserve(text.size() + text.size() / 8);
+  while (!text.empty()) {
+    const detail::character first = detail::first_character(text);
+    result.append(first.is_utf8 ? text.substr(0, first.size) : "\xEF\xBF\xBD");
+    text.remove_prefix(first.size);
+  }
+  return result;
+}
 
 namespace {
 

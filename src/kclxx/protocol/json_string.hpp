@@ -8,6 +8,11 @@
 
 namespace kclxx::protocol {
 
+bool is_utf8(std::string_view text);
+
+/// The text with each maximal invalid part replaced by U+FFFD, as Unicode recommends.
+std::string replace_invalid_utf8(std::string_view text);
+
 /// The text of a JSON string token, given with its quotes; std::nullopt for a bad escape. Half of
 /// a surrogate pair (\ud800) becomes U+FFFD, and sets `replaced`.
 std::optional<std::string> unescape(std::string_view token, bool& replaced);

@@ -17,7 +17,7 @@
 #include "base/duration.hpp"
 #include "base/environment.hpp"
 #include "io/daemon_process.hpp"
-#include "io/outlive_signals.hpp"
+#include "io/signals.hpp"
 #include "io/stdio_guard.hpp"
 #include "runtime/log_thread.hpp"
 #include "runtime/shard_runtime.hpp"

@@ -11,7 +11,6 @@
 #include <system_error>
 #include <unistd.h>
 
-#include "sharing/folder_lock.hpp"
 #include "sharing/messages.hpp"
 
 namespace kclxx::sharing {

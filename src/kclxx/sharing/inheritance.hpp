@@ -1,16 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <ctime>
+#include <fcntl.h>
 #include <optional>
 #include <string>
+#include <sys/file.h>
 
 #include "io/descriptor.hpp"
 #include "io/process_identity.hpp"
-#include "sharing/folder_lock.hpp"
 
 namespace kclxx::sharing {
+
+/// The lock of the folder where launchers and residents meet, as long as it lives. Without the C++
+/// runtime.
+class folder_lock {
+ public:
+  static constexpr std::chrono::milliseconds default_limit{3'000};
+
+  /// Waits until the lock is free, at most for `limit`, since its holder may be suspended.
+  /// Errors: errno, when is_held() is false.
+  explicit folder_lock(int folder, std::chrono::milliseconds limit = default_limit)
+      // A description of its own: no program that inherits the folder's has the lock.
+      : folder_(::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    constexpr timespec pause{0, 2'000'000};
+    const double end = now() + std::chrono::duration<double>(limit).count();
+    while (folder_.is_open()) {
+      is_held_ = ::flock(folder_.get(), LOCK_EX | LOCK_NB) == 0;
+      if (is_held_ || (errno != EWOULDBLOCK && errno != EINTR)) return;
+      errno = EWOULDBLOCK;
+      if (now() >= end) return;
+      ::nanosleep(&pause, nullptr);
+    }
+  }
+
+  [[nodiscard]] bool is_held() const { return is_held_; }
+
+ private:
+  static double now() {
+    timespec time{};
+    ::clock_gettime(CLOCK_MONOTONIC, &time);
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
+  }
+
+  io::descriptor folder_;
+  bool is_held_ = false;
+};
 
 /// What the launcher that started this process left to it: see messages.hpp.
 struct inheritance {

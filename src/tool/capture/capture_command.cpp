@@ -18,7 +18,7 @@
 #include "io/daemon_process.hpp"
 #include "io/descriptor.hpp"
 #include "io/line_writer.hpp"
-#include "io/outlive_signals.hpp"
+#include "io/signals.hpp"
 #include "tool/capture/recorder.hpp"
 #include "tool/command.hpp"
 #include "tool/process/program.hpp"

@@ -3,7 +3,7 @@
 #include <optional>
 #include <utility>
 
-#include "protocol/base64_encoder.hpp"
+#include "protocol/base64.hpp"
 #include "tool/check/rule.hpp"
 
 namespace kclxx::check {

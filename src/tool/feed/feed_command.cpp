@@ -39,7 +39,7 @@
 #include "io/daemon_process.hpp"
 #include "io/descriptor.hpp"
 #include "io/line_writer.hpp"
-#include "protocol/utf8.hpp"
+#include "protocol/json_string.hpp"
 #include "tool/command.hpp"
 #include "tool/command_error.hpp"
 #include "tool/files.hpp"

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "protocol/utf8.hpp"
+#include "protocol/json_string.hpp"
 #include "tool/foreign_json.hpp"
 
 namespace kclxx::transcript {

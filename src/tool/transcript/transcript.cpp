@@ -13,9 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "protocol/base64.hpp"
-#include "protocol/base64_encoder.hpp"
 #include "protocol/json_string.hpp"
-#include "protocol/utf8.hpp"
 #include "tool/foreign_json.hpp"
 
 namespace kclxx::transcript {

@@ -8,7 +8,6 @@
 #include <pthread.h>
 #include <thread>
 
-#include "io/outlive_signals.hpp"
 #include "support/catch.hpp"
 #include "support/forked.hpp"
 

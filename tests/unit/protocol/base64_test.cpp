@@ -5,7 +5,6 @@
 #include <string>
 #include <string_view>
 
-#include "protocol/base64_encoder.hpp"
 #include "support/catch.hpp"
 #include "support/scripted_daemon.hpp"
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "protocol/utf8.hpp"
-
 #include <cstddef>
 #include <random>
 #include <string>
 #include <string_view>
 
+#include "protocol/json_string.hpp"
 #include "support/catch.hpp"
 
 using namespace kclxx::protocol;

@@ -21,7 +21,6 @@
 #include <system_error>
 #include <unistd.h>
 
-#include "sharing/folder_lock.hpp"
 #include "sharing/messages.hpp"
 #include "support/catch.hpp"
 #include "support/forked.hpp"

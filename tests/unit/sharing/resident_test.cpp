@@ -32,8 +32,8 @@
 
 #include <boost/asio/post.hpp>
 
-#include "io/event_loop.hpp"
-#include "io/outlive_signals.hpp"
+#include "io/reactor.hpp"
+#include "io/signals.hpp"
 #include "support/catch.hpp"
 #include "support/descriptors.hpp"
 #include "support/eventually.hpp"

@@ -13,12 +13,10 @@
 #include <kclxx/exit_status.hpp>
 #include <kclxx/version.hpp>
 
-#include "io/outlive_signals.hpp"
-#include "sharing/folder_lock.hpp"
-#include "sharing/launcher/hand_over.hpp"
+#include "io/signals.hpp"
+#include "sharing/inheritance.hpp"
 #include "sharing/launcher/meeting_place.hpp"
 #include "sharing/launcher/program.hpp"
-#include "sharing/launcher/start_resident.hpp"
 
 namespace {
 

@@ -1,14 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdarg>
 #include <cstdint>
+#include <cstdio>
+#include <sys/types.h>
+#include <utility>
 
 #include "io/descriptor.hpp"
 #include "io/process_identity.hpp"
-#include "sharing/launcher/failure.hpp"
-#include "sharing/launcher/hand_over.hpp"
 
 namespace kclxx::sharing {
+
+/// Why something is not shared: one line for people.
+struct failure {
+  char text[512] = {};
+  /// printf; keeps the first.
+  [[gnu::format(printf, 2, 3)]] void set(const char* format, ...) {
+    if (is_set()) return;
+    va_list values;
+    va_start(values, format);
+    std::vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+  }
+  [[nodiscard]] bool is_set() const { return text[0] != '\0'; }
+};
+
+/// A launcher's side of the exchange with the resident. It waits for the resident's process and not
+/// for the end of a connection: a program that the resident's main has started may hold that open.
+class hand_over {
+ public:
+  hand_over() = default;
+  /// `process` is a pidfd of the resident. `child` is its number when this process has started it.
+  hand_over(io::descriptor&& connection, io::descriptor&& process, pid_t child = -1)
+      : connection_(std::move(connection)), process_(std::move(process)), child_(child) {}
+
+  enum class answer {
+    accepted,
+    refused,      // with `reason`
+    exited,       // the resident's process; it has touched nothing
+    crashed,      // the same, by a signal; of a child only
+    input_ended,  // the daemon is gone
+  };
+  [[nodiscard]] bool is_own_child() const { return child_ != -1; }
+  /// Offers the descriptors 0, 1 and 2, and waits for the answer. While the program starts, that
+  /// may take long.
+  answer offer_shard(const io::process_identity& daemon, char** environment, failure& reason);
+  /// The exit status of the shard that was accepted; resident_gone when the resident is.
+  int wait_for_end();
+
+ private:
+  enum class event { message, closed, process_ended, input_ended };
+  event receive(struct reply_message& reply, int input) const;
+  bool has_exited(int& status) const;
+
+  io::descriptor connection_;
+  io::descriptor process_;
+  pid_t child_ = -1;
+};
 
 /// Where launchers of one daemon and program find their resident: a socket's file in a folder that
 /// is this user's alone.

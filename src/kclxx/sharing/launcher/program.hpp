@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "sharing/launcher/meeting_place.hpp"
+
 namespace kclxx::sharing {
 
 /// The program that the launcher stands for.
@@ -25,5 +27,10 @@ std::uint64_t hash_of(const program& program, char** environment);
 
 /// Of a shard: see shard_variables in messages.hpp.
 bool is_shard_variable(const char* variable);
+
+/// Starts the program, to serve shards there. Under the folder's lock: it listens when this
+/// returns. Errors: `reason`.
+hand_over start_resident(const program& program, const io::process_identity& daemon,
+                         const meeting_place& place, char** environment, failure& reason);
 
 }  // namespace kclxx::sharing
