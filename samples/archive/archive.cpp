@@ -132,10 +132,10 @@ bool shard_archive::commit(const contents& by_hour, const kclxx::sequence_positi
   const std::uint64_t number = newest_ + 1;
   const std::string attempt = staged_folder() + "/" + padded(number) + "." + unique();
   nlohmann::json files = nlohmann::json::object();
-  for (const auto& [hour, lines] : by_hour) {
-    const std::string staged = attempt + "." + hour;
+  for (const auto& [name, lines] : by_hour) {
+    const std::string staged = attempt + "." + name;
     store_->put(staged, gzip(lines));
-    files[staged] = hour + "/" + shard_ + "." + padded(number) + ".json.gz";
+    files[staged] = name + "/" + shard_ + "." + padded(number) + ".json.gz";
   }
   const std::string text =
       nlohmann::json{{"position", to_string(position)}, {"files", files}}.dump();

@@ -307,7 +307,7 @@ class parsed_values {
 /// Calls the function with what its form asks for. A function of both forms gets the value alone.
 /// Errors: what the function throws.
 template <class Value, class Function>
-decltype(auto) call_with_value(Function& function, Value&& value, const record& source,
+decltype(auto) call_with_value(Function& function, Value value, const record& source,
                                const shard_context& shard) {
   static_cast<void>(source);
   static_cast<void>(shard);

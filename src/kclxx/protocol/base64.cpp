@@ -2,7 +2,11 @@
 #include "protocol/base64.hpp"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
 #endif
