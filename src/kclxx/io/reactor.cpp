@@ -11,6 +11,8 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "io/event_loop.hpp"
+
 namespace kclxx::io {
 
 namespace asio = boost::asio;

@@ -6,14 +6,9 @@
 #include <functional>
 #include <memory>
 
-#include <boost/asio/io_context.hpp>
-
 namespace kclxx::io {
 
-/// What several reactors may share. One thread runs it.
-struct event_loop {
-  boost::asio::io_context context{1};
-};
+struct event_loop;
 
 /// One input descriptor and a few timers of a session on an event loop: its own, which run()
 /// serves, or one that it shares with others.

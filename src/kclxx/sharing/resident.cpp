@@ -28,9 +28,9 @@
 #include <boost/asio/post.hpp>
 
 #include "base/overloaded.hpp"
+#include "io/event_loop.hpp"
 #include "io/input_poll.hpp"
 #include "io/line_writer.hpp"
-#include "io/reactor.hpp"
 #include "io/signals.hpp"
 #include "sharing/process_output.hpp"
 

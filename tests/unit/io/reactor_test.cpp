@@ -6,6 +6,7 @@
 
 #include <boost/asio/post.hpp>
 
+#include "io/event_loop.hpp"
 #include "io/input_poll.hpp"
 #include "support/catch.hpp"
 #include "support/descriptors.hpp"

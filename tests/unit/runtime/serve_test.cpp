@@ -31,7 +31,7 @@
 
 #include <kclxx/kclxx.hpp>
 
-#include "io/reactor.hpp"
+#include "io/event_loop.hpp"
 #include "runtime/shard_runtime.hpp"
 #include "session/session.hpp"
 #include "support/awaited_count.hpp"

@@ -32,7 +32,7 @@
 
 #include <boost/asio/post.hpp>
 
-#include "io/reactor.hpp"
+#include "io/event_loop.hpp"
 #include "io/signals.hpp"
 #include "support/catch.hpp"
 #include "support/descriptors.hpp"
