@@ -367,6 +367,15 @@ TEST_CASE("with order::key the later records of a named one's key are tried agai
   CHECK(with.persisted() == sequence_position("4"));
 }
 
+TEST_CASE("with order::key no key and an empty key are two keys", "[processing][gathering]") {
+  naming_handler handler{.failures = 1};
+  testing::daemon with(batches(std::ref(handler), {}, {.order = order::key}), prompt());
+  with.initialize().deliver_records({{.data = "bad", .sequence_number = "1"},
+                                     keyed("", "b", "2"),
+                                     {.data = "c", .sequence_number = "3"}});
+  CHECK(handler.seen == calls{{"bad", "b", "c"}, {"bad", "c"}});
+}
+
 TEST_CASE("with order::key the later records of a parked one's key are tried again without it",
           "[processing][gathering]") {
   const auto lot = std::make_shared<memory_lot>();
