@@ -252,16 +252,16 @@ std::vector<stuck_report> window::take_stuck(time_point now) {
 std::string window::describe(ordinal number) const {
   const entry& one = entry_of(number);
   const bool is_tried = one.at >= state::with_handler;
-  const int attempt = is_tried       ? attempts_[one.place].name.attempt
-                      : one.failures ? one.failures->count + 1
-                                     : 1;
+  const int which = is_tried       ? attempts_[one.place].name.attempt
+                    : one.failures ? one.failures->count + 1
+                                   : 1;
   std::string text = to_string(one.record->position());
   if (const auto key = one.record->partition_key()) {
     text.append(" (partition key ").append(detail::quoted(*key));
   } else {
     text += " (no partition key";
   }
-  return text + ", attempt " + std::to_string(attempt) + ")";
+  return text + ", attempt " + std::to_string(which) + ")";
 }
 
 void window::pass_front() {
