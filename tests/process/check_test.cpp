@@ -214,8 +214,10 @@ TEST_CASE("a mistake that is made after no rule breaks just the rules that it sh
 #endif
   std::vector<std::unique_ptr<scripted_daemon>> running;
   for (const auto& [fault, rules] : faults) {
+    // One rule waits for as long as the child may take.
+    const std::string timeout = fault == "fails later" ? "30" : patient;
     running.push_back(std::make_unique<scripted_daemon>(
-        tool({"--timeout", patient, "--retry-limit", "1", "--poison", "poison", "--prints", "print",
+        tool({"--timeout", timeout, "--retry-limit", "1", "--poison", "poison", "--prints", "print",
               "--", broken_child, "--fault", fault})));
   }
   for (std::size_t i = 0; i < faults.size(); ++i) {
