@@ -22,10 +22,13 @@
 
 namespace kclxx::daemon_model {
 
-// How Java reads a number from text.
+namespace {
+
+using nlohmann::json;
+using reason = ignored_line::reason;
 
 /// As String.trim: without the characters up to the space at both ends.
-inline std::string_view trimmed(std::string_view text) noexcept {
+std::string_view trimmed(std::string_view text) noexcept {
   const auto is_trimmed = [](char c) { return static_cast<unsigned char>(c) <= ' '; };
   while (!text.empty() && is_trimmed(text.front())) text.remove_prefix(1);
   while (!text.empty() && is_trimmed(text.back())) text.remove_suffix(1);
@@ -33,7 +36,7 @@ inline std::string_view trimmed(std::string_view text) noexcept {
 }
 
 /// As Long.parseLong of ASCII digits: one sign, no blanks. std::nullopt: no number, or too large.
-inline std::optional<std::int64_t> whole_number(std::string_view text) noexcept {
+std::optional<std::int64_t> whole_number(std::string_view text) noexcept {
   if (text.starts_with('+')) {
     text.remove_prefix(1);
     if (text.starts_with('-')) return std::nullopt;
@@ -43,11 +46,6 @@ inline std::optional<std::int64_t> whole_number(std::string_view text) noexcept 
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return number;
 }
-
-namespace {
-
-using nlohmann::json;
-using reason = ignored_line::reason;
 
 enum class kind { null, boolean, integer, too_large, floating, text, nested };
 

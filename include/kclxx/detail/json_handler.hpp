@@ -164,31 +164,31 @@ inline bool is_beyond_integers(const nlohmann::json& one) {
   return one.is_number_float() && !(one.get<double>() > -1 && one.get<double>() < 128);
 }
 
-/// Makes integers of such numbers where they are some, since each conversion of an integer is
-/// defined. Returns whether others are left.
-inline bool make_integers(nlohmann::json& one) {
+/// Calls the function with each such number.
+template <class Function>
+void for_each_beyond_integers(nlohmann::json& one, const Function& function) {
   if (one.is_structured()) {
-    bool are_left = false;
-    for (nlohmann::json& each : one) are_left = make_integers(each) || are_left;
-    return are_left;
+    for (nlohmann::json& each : one) for_each_beyond_integers(each, function);
+  } else if (is_beyond_integers(one)) {
+    function(one);
   }
-  if (!is_beyond_integers(one)) return false;
-  const double number = one.get<double>();
-  if (number != std::trunc(number) || number <= -0x1p63 || number >= 0x1p64) return true;
-  if (number < 0x1p63) {
-    one = static_cast<std::int64_t>(number);
-  } else {
-    one = static_cast<std::uint64_t>(number);
-  }
-  return false;
 }
 
-inline void replace_beyond_integers(nlohmann::json& one) {
-  if (one.is_structured()) {
-    for (nlohmann::json& each : one) replace_beyond_integers(each);
-  } else if (is_beyond_integers(one)) {
-    one = 1;
-  }
+/// Makes integers of such numbers where they are some, since each conversion of an integer is
+/// defined. Returns whether others are left.
+inline bool make_integers(nlohmann::json& parsed) {
+  bool are_left = false;
+  for_each_beyond_integers(parsed, [&are_left](nlohmann::json& one) {
+    const double number = one.get<double>();
+    if (number != std::trunc(number) || number <= -0x1p63 || number >= 0x1p64) {
+      are_left = true;
+    } else if (number < 0x1p63) {
+      one = static_cast<std::int64_t>(number);
+    } else {
+      one = static_cast<std::uint64_t>(number);
+    }
+  });
+  return are_left;
 }
 
 /// Whether none of what was replaced is for an integer of the value that was made then.
@@ -214,7 +214,7 @@ template <class Value>
 void require_floats_for_floats(const nlohmann::json& parsed) {
   if constexpr (std::is_constructible_v<nlohmann::json, const Value&>) {
     nlohmann::json replaced = parsed;
-    replace_beyond_integers(replaced);
+    for_each_beyond_integers(replaced, [](nlohmann::json& one) { one = 1; });
     nlohmann::json made;
     try {
       made = replaced.template get<Value>();

@@ -248,15 +248,13 @@ base64_blocks vectorized_base64_blocks() noexcept { return nullptr; }
 
 namespace {
 
-constexpr std::string_view alphabet = base64_alphabet;
-
 using pair = std::array<char, 2>;
 
 /// Two characters at a time: half the lookups, and 8 KiB of table.
 constexpr std::array<pair, 4096> make_pairs() {
   std::array<pair, 4096> result{};
   for (std::size_t i = 0; i < result.size(); ++i) {
-    result[i] = {alphabet[i >> 6], alphabet[i & 63]};
+    result[i] = {base64_alphabet[i >> 6], base64_alphabet[i & 63]};
   }
   return result;
 }
@@ -280,9 +278,9 @@ void append_base64(std::string& out, std::string_view bytes) {
   const std::size_t rest = bytes.size() - i;
   if (rest == 0) return;
   const std::uint32_t bits = at(i) << 16 | (rest == 2 ? at(i + 1) << 8 : 0);
-  target[0] = alphabet[bits >> 18];
-  target[1] = alphabet[bits >> 12 & 63];
-  target[2] = rest == 2 ? alphabet[bits >> 6 & 63] : '=';
+  target[0] = base64_alphabet[bits >> 18];
+  target[1] = base64_alphabet[bits >> 12 & 63];
+  target[2] = rest == 2 ? base64_alphabet[bits >> 6 & 63] : '=';
   target[3] = '=';
 }
 

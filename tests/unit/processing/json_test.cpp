@@ -452,6 +452,16 @@ TEST_CASE("what the key of a value throws is no failure of the record",
   CHECK(with.exit_status() == exit_status::callback_failed);
 }
 
+TEST_CASE("a function that makes the handler of a shard is none of any JSON",
+          "[processing][json]") {
+  int values = 0;
+  testing::daemon with(each(json<nlohmann::json>([&](const shard_context&) {
+    return [&](const nlohmann::json& value) { values += value.get<int>(); };
+  })));
+  with.initialize().deliver({"1", "2"}).end_shard();
+  CHECK(values == 3);
+}
+
 TEST_CASE("each shard has a function of its own, and values of its own",
           "[processing][json][parallel]") {
   int made = 0;
