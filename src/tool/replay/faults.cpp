@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/replay/faults.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <set>
+#include <sstream>
 #include <system_error>
 #include <utility>
 
@@ -22,45 +24,50 @@ bool read_number(std::string_view text, Number& result) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-double probability(std::string_view name, std::string_view value) {
-  double result = 0;
-  if (!read_number(value, result) || !(result >= 0 && result <= 1)) {
-    fail(name, value, "a probability from 0 to 1");
-  }
-  return result;
-}
+using batch = std::optional<std::uint64_t>;
 
-std::uint64_t batch_number(std::string_view name, std::string_view value) {
-  std::uint64_t result = 0;
-  if (!read_number(value, result) || result == 0) {
-    fail(name, value, "the number of a batch from 1 on");
-  }
-  return result;
-}
+struct drawn_fault {
+  const char* name;
+  double faults::*probability;
+};
+// In the order of fault_schedule's draws.
+constexpr std::array drawn{drawn_fault{"throttle", &faults::throttle},
+                           drawn_fault{"dependency", &faults::dependency},
+                           drawn_fault{"kill", &faults::kill}};
 
-void set(faults& faults, std::string_view name, std::string_view value) {
-  if (name == "throttle") {
-    faults.throttle = probability(name, value);
-  } else if (name == "dependency") {
-    faults.dependency = probability(name, value);
-  } else if (name == "shutdown-at") {
-    faults.shutdown_at = batch_number(name, value);
-  } else if (name == "lease-lost-at") {
-    faults.lease_lost_at = batch_number(name, value);
-  } else if (name == "end-of-input-at") {
-    faults.end_of_input_at = batch_number(name, value);
-  } else if (name == "kill-at") {
-    faults.kill_at = batch_number(name, value);
-  } else if (name == "kill") {
-    faults.kill = probability(name, value);
-    if (faults.kill >= 1) fail(name, value, "a probability below 1, or no life would ever end");
-  } else if (name == "seed") {
-    if (!read_number(value, faults.seed)) fail(name, value, "a number from 0 on");
-  } else {
+struct fault_at_batch {
+  const char* name;
+  batch faults::*at;
+};
+// In the order of fault_schedule::point.
+constexpr std::array at_batches{fault_at_batch{"shutdown-at", &faults::shutdown_at},
+                                fault_at_batch{"lease-lost-at", &faults::lease_lost_at},
+                                fault_at_batch{"end-of-input-at", &faults::end_of_input_at},
+                                fault_at_batch{"kill-at", &faults::kill_at}};
+
+void set(faults& chosen, std::string_view name, std::string_view value) {
+  for (const drawn_fault& one : drawn) {
+    if (name != one.name) continue;
+    double& probability = chosen.*one.probability;
+    if (!read_number(value, probability) || !(probability >= 0 && probability <= 1)) {
+      fail(name, value, "a probability from 0 to 1");
+    }
+    if (chosen.kill >= 1) fail(name, value, "a probability below 1, or no life would ever end");
+    return;
+  }
+  for (const fault_at_batch& one : at_batches) {
+    if (name != one.name) continue;
+    if (!read_number(value, (chosen.*one.at).emplace()) || chosen.*one.at == 0U) {
+      fail(name, value, "the number of a batch from 1 on");
+    }
+    return;
+  }
+  if (name != "seed") {
     throw std::invalid_argument("there is no fault '" + std::string(name) +
                                 "'; there are throttle, dependency, shutdown-at, "
                                 "lease-lost-at, end-of-input-at, kill-at, kill, and seed");
   }
+  if (!read_number(value, chosen.seed)) fail(name, value, "a number from 0 on");
 }
 
 std::uint64_t seed_of(std::uint64_t seed, std::string_view name) noexcept {
@@ -105,18 +112,25 @@ bool fault_draws::draw(double probability) noexcept {
 }
 
 void fault_schedule::begin_shard(std::string_view id) {
-  const auto for_fault = [&](const char* name) {
-    return fault_draws(chosen_.seed, std::string(id) + "/" + name);
-  };
-  if (draws_) return;  // a successor's continue
-  draws_.emplace(shard_draws{for_fault("throttle"), for_fault("dependency"), for_fault("kill")});
+  if (!draws_.empty()) return;  // a successor's continue
+  for (const drawn_fault& one : drawn) {
+    draws_.emplace_back(chosen_.seed, std::string(id) + "/" + one.name);
+  }
+}
+
+bool fault_schedule::draw(std::size_t which) noexcept {
+  return !draws_.empty() && draws_[which].draw(chosen_.*drawn.at(which).probability);
+}
+
+bool fault_schedule::is_next(point one) const noexcept {
+  return chosen_.*at_batches.at(one).at == batches_ + 1;
 }
 
 void fault_schedule::begin_successor() noexcept {
-  if (kill_was_met_) chosen_.kill_at.reset();
+  if (was_met_.test(kill)) chosen_.kill_at.reset();
   batches_ = records_ = 0;
   after_line_ = after_line::nothing;
-  lease_loss_was_met_ = false;
+  was_met_.reset(lease_loss);
 }
 
 void fault_schedule::skip(std::uint64_t records, bool is_whole_batch) noexcept {
@@ -125,14 +139,15 @@ void fault_schedule::skip(std::uint64_t records, bool is_whole_batch) noexcept {
 }
 
 bool fault_schedule::shutdown_replaces_it() noexcept {
-  return shutdown_was_met_ = is_next(chosen_.shutdown_at);
+  was_met_.set(shutdown, is_next(shutdown));
+  return was_met_.test(shutdown);
 }
 
 void fault_schedule::begin_batch(std::uint64_t records) noexcept {
-  lease_loss_was_met_ = is_next(chosen_.lease_lost_at);
-  if (is_next(chosen_.kill_at)) {
+  was_met_.set(lease_loss, is_next(lease_loss));
+  if (is_next(kill)) {
     after_line_ = after_line::kill;
-  } else if (is_next(chosen_.end_of_input_at)) {
+  } else if (is_next(end_of_input)) {
     after_line_ = after_line::end_of_input;
   }
   ++batches_;
@@ -140,55 +155,45 @@ void fault_schedule::begin_batch(std::uint64_t records) noexcept {
 }
 
 fault_schedule::after_line fault_schedule::take_what_follows_line() noexcept {
-  const after_line taken = std::exchange(after_line_, after_line::nothing);
-  kill_was_met_ |= taken == after_line::kill;
-  end_of_input_was_met_ |= taken == after_line::end_of_input;
-  return taken;
+  if (after_line_ == after_line::kill) was_met_.set(kill);
+  if (after_line_ == after_line::end_of_input) was_met_.set(end_of_input);
+  return std::exchange(after_line_, after_line::nothing);
 }
 
-bool fault_schedule::draw_kill() noexcept { return draws_ && draws_->kill.draw(chosen_.kill); }
+bool fault_schedule::draw_kill() noexcept { return draw(2); }
 
 std::optional<std::string> fault_schedule::checkpoint_failure() {
-  if (!draws_) return std::nullopt;
-  if (draws_->throttle.draw(chosen_.throttle)) return "ThrottlingException";
-  if (draws_->dependency.draw(chosen_.dependency)) return "KinesisClientLibDependencyException";
+  if (draw(0)) return "ThrottlingException";
+  if (draw(1)) return "KinesisClientLibDependencyException";
   return std::nullopt;
 }
 
 std::vector<std::string> fault_schedule::unmet() const {
   std::vector<std::string> notes;
-  const auto note = [&](const char* name, const std::optional<std::uint64_t>& batch, bool was_met) {
-    if (!batch || was_met) return;
-    const std::string number = std::to_string(*batch);
-    notes.push_back(std::string(name) + "=" + number +
-                    (*batch > batches_
+  for (std::size_t i = 0; i < at_batches.size(); ++i) {
+    const batch& at = chosen_.*at_batches.at(i).at;
+    if (!at || was_met_.test(i)) continue;
+    const std::string number = std::to_string(*at);
+    notes.push_back(std::string(at_batches.at(i).name) + "=" + number +
+                    (*at > batches_
                          ? " was not reached: the last was batch " + std::to_string(batches_)
                          : " did not happen: batch " + number +
                                " was persisted before, so that no successor got it"));
-  };
-  note("shutdown-at", chosen_.shutdown_at, shutdown_was_met_);
-  note("lease-lost-at", chosen_.lease_lost_at, lease_loss_was_met_);
-  note("end-of-input-at", chosen_.end_of_input_at, end_of_input_was_met_);
-  note("kill-at", chosen_.kill_at, kill_was_met_);
-  if (!draws_) return notes;
-  const auto note_draws = [&](const char* name, double probability, const fault_draws& draws,
-                              const char* place) {
-    if (probability == 0 || draws.was_true()) return;
-    std::array<char, 32> text{};
-    const auto end = std::to_chars(text.data(), text.data() + text.size(), probability).ptr;
-    notes.push_back(std::string(name) + "=" + std::string(text.data(), end) +
-                    " did not happen: there were " + std::to_string(draws.count()) + place);
-  };
-  note_draws("throttle", chosen_.throttle, draws_->throttle, " checkpoints");
-  note_draws("dependency", chosen_.dependency, draws_->dependency, " checkpoints");
-  note_draws("kill", chosen_.kill, draws_->kill, " checkpoints");
+  }
+  for (std::size_t i = 0; i < draws_.size(); ++i) {
+    const double probability = chosen_.*drawn.at(i).probability;
+    if (probability == 0 || draws_[i].was_true()) continue;
+    std::ostringstream text;
+    text << drawn.at(i).name << "=" << probability << " did not happen: there were "
+         << draws_[i].count() << " checkpoints";
+    notes.push_back(text.str());
+  }
   return notes;
 }
 
 bool fault_schedule::had_fault() const noexcept {
-  return shutdown_was_met_ || lease_loss_was_met_ || end_of_input_was_met_ || kill_was_met_ ||
-         (draws_ && (draws_->throttle.was_true() || draws_->dependency.was_true() ||
-                     draws_->kill.was_true()));
+  return was_met_.any() || std::any_of(draws_.begin(), draws_.end(),
+                                       [](const fault_draws& one) { return one.was_true(); });
 }
 
 }  // namespace kclxx::replay

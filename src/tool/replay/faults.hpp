@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <bitset>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
@@ -78,7 +80,7 @@ class fault_schedule {
   void begin_batch(std::uint64_t records) noexcept;
   /// The lease was lost at the batch that was begun last: its checkpoints fail, and no batch
   /// follows.
-  [[nodiscard]] bool is_lease_lost() const noexcept { return lease_loss_was_met_; }
+  [[nodiscard]] bool is_lease_lost() const noexcept { return was_met_.test(lease_loss); }
   enum class after_line { nothing, kill, end_of_input };
   /// What happens as soon as the batch's line is written; the second time it is nothing.
   [[nodiscard]] after_line take_what_follows_line() noexcept;
@@ -95,23 +97,17 @@ class fault_schedule {
   [[nodiscard]] bool had_fault() const noexcept;
 
  private:
-  struct shard_draws {
-    fault_draws throttle, dependency, kill;
-  };
+  enum point { shutdown, lease_loss, end_of_input, kill };
 
-  [[nodiscard]] bool is_next(const std::optional<std::uint64_t>& batch) const noexcept {
-    return batch && *batch == batches_ + 1;
-  }
+  [[nodiscard]] bool is_next(point one) const noexcept;
+  bool draw(std::size_t which) noexcept;
 
   faults chosen_;
-  std::optional<shard_draws> draws_;
+  std::vector<fault_draws> draws_;  // throttle, dependency, kill
   std::uint64_t batches_ = 0;
   std::uint64_t records_ = 0;
   after_line after_line_ = after_line::nothing;
-  bool shutdown_was_met_ = false;
-  bool lease_loss_was_met_ = false;
-  bool end_of_input_was_met_ = false;
-  bool kill_was_met_ = false;
+  std::bitset<4> was_met_;
 };
 
 /// Who answers the child's checkpoints.
@@ -120,16 +116,10 @@ enum class answers_from {
   model,     ///< the model alone: checkpoints fail only where the child is wrong
 };
 
-/// What the child's answers are compared with.
-enum class expectation {
-  none,
-  answers,         ///< each status and checkpoint, with its position, in order
-  final_position,  ///< only the last position that was persisted
-};
-
 struct options {
   answers_from answers = answers_from::recorded;
-  expectation expected = expectation::none;
+  /// Each status and checkpoint, with its position, in order, with the recorded ones.
+  bool compares = false;
   bool keeps_timeline = false;
   replay::faults faults{};
   /// For each action, and for the time between the end of the input and the child's exit.

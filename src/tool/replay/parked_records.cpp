@@ -2,16 +2,12 @@
 #include "tool/replay/parked_records.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <cstdio>
-#include <ctime>
 #include <deque>
 #include <fcntl.h>
 #include <filesystem>
 #include <iostream>
 #include <iterator>
-#include <random>
 #include <regex>
 #include <sys/file.h>
 #include <system_error>
@@ -38,11 +34,6 @@ using nlohmann::json;
 constexpr std::size_t most_records = 1000;
 constexpr std::size_t most_bytes = std::size_t{8} << 20;
 
-std::optional<std::string> text_or_null(const json& source, const char* key) {
-  const std::string* const found = tool::find_foreign_text(source, key);
-  return found == nullptr ? std::nullopt : std::optional(*found);
-}
-
 std::string decoded(std::string base64) {
   const auto result = protocol::decode_base64(base64.data(), base64.size());
   if (result.error != nullptr)
@@ -52,7 +43,7 @@ std::string decoded(std::string base64) {
 }
 
 sequence_position position_of(const json& source) {
-  const std::string& text = tool::foreign_text(source, "sequenceNumber");
+  const std::string text = tool::foreign_text(source, "sequenceNumber");
   const auto sub = tool::find_foreign_number(source, "subSequenceNumber", 0);
   if (!sub) throw tool::foreign_json_error("\"subSequenceNumber\" is missing");
   const auto position = sequence_position::parse(text, static_cast<std::uint64_t>(*sub));
@@ -101,18 +92,19 @@ void parked_records::add_line(const std::string& file, const std::string& place,
                               std::string_view line) {
   const json source = tool::parse_foreign(line);
   if (!source.is_object()) throw tool::foreign_json_error("no object");
-  parked one{place, {}, text_or_null(source, "partitionKey"), {}};
+  parked one{place, {}, tool::find_foreign_text(source, "partitionKey"), {}};
   if (const auto arrival =
           tool::find_foreign_number(source, "approximateArrivalTimestamp",
                                     -protocol::most_milliseconds, protocol::most_milliseconds)) {
     one.arrival = std::chrono::milliseconds(*arrival);
   }
   const auto position = position_of(source);
-  const std::string& id = tool::foreign_text(source, "shard");
-  shard& to = shards_[{text_or_null(source, "application").value_or(""),
-                       text_or_null(source, "stream").value_or(""), id.substr(length_of_run(id))}];
+  const std::string id = tool::foreign_text(source, "shard");
+  shard& to = shards_[{tool::find_foreign_text(source, "application").value_or(""),
+                       tool::find_foreign_text(source, "stream").value_or(""),
+                       id.substr(length_of_run(id))}];
   if (!source.contains("data")) throw tool::foreign_json_error("\"data\" is missing");
-  if (auto data = text_or_null(source, "data")) one.data = decoded(*std::move(data));
+  if (auto data = tool::find_foreign_text(source, "data")) one.data = decoded(*std::move(data));
   if (to.files.empty() || to.files.back() != file) to.files.push_back(file);
   ++to.lines;
   to.add(position, std::move(one));
@@ -153,16 +145,7 @@ void parked_records::join_unnamed_streams() {
   }
 }
 
-std::string parked_records::new_run() {
-  std::array<char, 40> text{};
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
-  const std::size_t length =
-      std::strftime(text.data(), text.size(), "parked-%Y%m%dT%H%M%SZ-", &parts);
-  std::snprintf(text.data() + length, text.size() - length, "%08x", std::random_device()());
-  return text.data();
-}
+std::string parked_records::new_run() { return "parked-" + tool::unique_name(); }
 
 bool parked_records::is_run(std::string_view name) {
   return length_of_run(std::string(name) + "-") == name.size() + 1;

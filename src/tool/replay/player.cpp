@@ -10,50 +10,6 @@
 
 namespace kclxx::replay {
 
-using protocol::action_kind;
-
-void measurement::begin(const script::action& next, std::uint64_t records, time now) {
-  if (!began_) began_ = now;
-  started_at_ = now;
-  to_.counts.line_bytes += next.line().size() + 1;
-  if (keeps_timeline_ && next.content.position && next.kind == action_kind::process_records) {
-    to_.timeline.deliver(*next.content.position, records);
-  }
-}
-
-void measurement::on_answered(bool failed, const sequence_position& persisted) {
-  ++to_.counts.checkpoints_answered;
-  if (failed) ++to_.counts.checkpoints_failed;
-  if (!keeps_timeline_) return;
-  to_.timeline.add_checkpoint(failed);
-  to_.timeline.persist(persisted);
-}
-
-void measurement::on_returned(const script::action& current, time now) {
-  if (!to_.first_status) to_.first_status = now;
-  to_.last_status = now;
-  // A status before the line was written took no time.
-  const auto callback = std::max<std::chrono::nanoseconds>(now - sent_at_, {});
-  if (current.content.kind == transcript::line_kind::process_records) {
-    to_.counts.callbacks.add(callback);
-    ++to_.counts.batches;
-    to_.counts.records += current.content.records;
-    to_.counts.data_bytes += current.content.data_bytes;
-  }
-  if (keeps_timeline_) add_span(current, callback, now);
-}
-
-void measurement::add_span(const script::action& current, std::chrono::nanoseconds callback,
-                           time now) {
-  span interval{current.name};
-  interval.repeats = current.kind == action_kind::process_records;
-  interval.begin = started_at_ - *began_;
-  interval.end = now - *began_;
-  if (interval.repeats) interval.callback = callback;
-  interval.behind = current.content.millis_behind_latest;
-  to_.timeline.add(std::move(interval));
-}
-
 using daemon_model::child_checkpoint;
 using daemon_model::child_message;
 using daemon_model::child_status;
@@ -70,6 +26,11 @@ bool is_message(const child_message& line) {
          !std::holds_alternative<daemon_model::ignored_line>(line);
 }
 
+std::string ending(const tool::child_exit& exit) {
+  return exit.signal != 0 ? "signal " + std::to_string(exit.signal)
+                          : "exit status " + std::to_string(exit.status);
+}
+
 }  // namespace
 
 player::player(const options& options, shard_play& shard, transcript::reader& transcript,
@@ -77,8 +38,7 @@ player::player(const options& options, shard_play& shard, transcript::reader& tr
     : options_(options),
       shard_(shard),
       child_(child),
-      script_(options, shard.faults, transcript, shard.successor_begins),
-      verdict_(shard.result) {
+      script_(options, shard.faults, transcript, shard.successor_begins) {
   if (!std::exchange(shard_.successor_begins, std::nullopt)) return;
   shard_.faults.begin_successor();
   ++shard_.result.counts.successors;
@@ -101,17 +61,17 @@ void player::look_ahead() {
   const time before = child_.now();
   script_.look_ahead();
   deadline_ += child_.now() - before;
-  if (const auto& damage = script_.damage()) verdict_.damage(damage->transcript_line, damage->what);
+  if (const auto& found = script_.damage()) damage(found->transcript_line, found->what);
 }
 
 bool player::prepare_action(const script::action& next) {
   if (!consumer_ && next.kind != action_kind::initialize) {
-    verdict_.damage(next.line_number, "the dialogue does not begin with initialize");
+    damage(next.line_number, "the dialogue does not begin with initialize");
     return false;
   }
   if (!consumer_) begin_shard(next);
   if (consumer_->can_call(next.kind)) return true;
-  verdict_.damage(next.line_number, "a daemon sends no " + next.name + " here");
+  damage(next.line_number, "a daemon sends no " + next.name + " here");
   return false;
 }
 
@@ -133,10 +93,14 @@ void player::begin(script::action next) {
     shard_.faults.begin_batch(current_.content.records);
     if (shard_.faults.is_lease_lost()) lease_->lose();
   }
-  verdict_.begin_action(current_.line_number);
   began_ = child_.now();
   deadline_ = began_ + options_.timeout;
-  shard_.measured.begin(current_, shard_.faults.records(), began_);
+  if (!shard_.began) shard_.began = began_;
+  shard_.result.counts.line_bytes += current_.line().size() + 1;
+  if (options_.keeps_timeline && current_.content.position &&
+      current_.kind == action_kind::process_records) {
+    shard_.result.timeline.deliver(*current_.content.position, shard_.faults.records());
+  }
   is_sending_ = true;
   child_.send(current_.line());
   daemon_events happened;
@@ -167,14 +131,14 @@ void player::take_event() {
 
 void player::on_sent(time now) {
   is_sending_ = false;
-  shard_.measured.on_sent(now);
+  sent_at_ = now;
   switch (shard_.faults.take_what_follows_line()) {
     case fault_schedule::after_line::nothing:
       break;
     case fault_schedule::after_line::kill:
       return kill_by_fault();
     case fault_schedule::after_line::end_of_input:
-      verdict_.on_deliberate_end();
+      is_deliberate_ = true;
       return end_dialogue();
   }
 }
@@ -201,13 +165,13 @@ bool player::prepare_message(const child_message& message, const std::string& li
   }
   look_ahead();
   if (now < began_ && std::holds_alternative<child_status>(message)) {
-    verdict_.breach("the daemon takes this status, which was there before " + current_.name +
-                        " was sent, for the answer to it",
-                    line);
+    breach("the daemon takes this status, which was there before " + current_.name +
+               " was sent, for the answer to it",
+           line);
   }
   recorded_failure_.reset();
   if (asked != nullptr) {
-    shard_.measured.on_asked();
+    ++shard_.result.counts.checkpoints_asked;
     if (shard_.faults.draw_kill()) {
       kill_by_fault();
       return false;
@@ -246,41 +210,44 @@ void player::handle(const daemon_events& all, const std::string& line, time now)
         overloaded{
             [&](const daemon_model::answered& a) { on_answered(a, line); },
             [&](const daemon_model::skipped& a) {
-              verdict_.breach("the daemon skips this line: " + a.why, a.line);
+              breach("the daemon skips this line: " + a.why, a.line);
             },
             [&](const daemon_model::returned&) { on_returned(line, now); },
             [&](const daemon_model::failed& a) {
-              if (verdict_.has_output_ended()) {
-                verdict_.fail(a.why);
+              if (output_ended_) {
+                blame(a.why);
               } else {
-                verdict_.breach(a.why, line);
+                breach(a.why, line);
               }
             },
             [&](const daemon_model::shard_end_not_checkpointed&) {
-              verdict_.breach(
-                  "the end of the shard is not checkpointed: its child shards are never read",
-                  line);
+              breach("the end of the shard is not checkpointed: its child shards are never read",
+                     line);
             },
             [&](const daemon_model::close_input&) { close(); },
             [&](const daemon_model::lost_line& a) { on_lost_line(a.line); },
-            [&](const daemon_model::worker_ended& a) { verdict_.on_worker_ended(a.why, line); },
+            [&](const daemon_model::worker_ended& a) { on_worker_ended(a.why, line); },
         },
         one);
   }
   // What a fault or a breach cut off is not the transcript's mistake.
-  if (phase_ != phase::closing || verdict_.is_end_explained() || current_.is_last) return;
+  if (phase_ != phase::closing || is_end_explained() || current_.is_last) return;
   look_ahead();
   if (const auto& ahead = script_.ahead()) {
-    verdict_.damage(ahead->line_number,
-                    "a daemon sends no " + ahead->name + " after " + current_.name);
+    damage(ahead->line_number, "a daemon sends no " + ahead->name + " after " + current_.name);
   }
 }
 
 void player::on_answered(const daemon_model::answered& answer, const std::string& line) {
-  shard_.measured.on_answered(answer.error.has_value(), lease_->checkpoint());
+  summary& result = shard_.result;
+  ++result.counts.checkpoints_answered;
+  if (answer.error) ++result.counts.checkpoints_failed;
+  if (options_.keeps_timeline) {
+    result.timeline.add_checkpoint(answer.error.has_value());
+    result.timeline.persist(lease_->checkpoint());
+  }
   if (answer.error && !answer.attempted) {
-    verdict_.breach("the daemon refuses this checkpoint in " + current_.name + ": " + *answer.error,
-                    line);
+    breach("the daemon refuses this checkpoint in " + current_.name + ": " + *answer.error, line);
   }
   if (input_broke_) return;
   child_.send(answer.line);
@@ -288,24 +255,56 @@ void player::on_answered(const daemon_model::answered& answer, const std::string
 }
 
 void player::on_returned(const std::string& line, time now) {
-  shard_.measured.on_returned(current_, now);
+  summary& result = shard_.result;
+  if (!result.first_status) result.first_status = now;
+  result.last_status = now;
+  // A status before the line was written took no time.
+  const auto callback = std::max<std::chrono::nanoseconds>(now - sent_at_, {});
+  if (current_.content.kind == line_kind::process_records) {
+    result.counts.callbacks.add(callback);
+    ++result.counts.batches;
+    result.counts.records += current_.content.records;
+    result.counts.data_bytes += current_.content.data_bytes;
+  }
+  if (options_.keeps_timeline) add_span(callback, now);
   if (options_.answers == answers_from::recorded && !current_.is_injected &&
       script_.recorded().has_lost_lease()) {
     lease_->lose();
   }
   if (!input_broke_) return;
-  verdict_.on_worker_ended(current_.name + ": the child answered, but had stopped to read", line);
+  on_worker_ended(current_.name + ": the child answered, but had stopped to read", line);
   end_dialogue();
+}
+
+void player::add_span(std::chrono::nanoseconds callback, time now) {
+  span interval{current_.name};
+  interval.repeats = current_.kind == action_kind::process_records;
+  interval.begin = began_ - *shard_.began;
+  interval.end = now - *shard_.began;
+  if (interval.repeats) interval.callback = callback;
+  interval.behind = current_.content.millis_behind_latest;
+  shard_.result.timeline.add(std::move(interval));
 }
 
 void player::on_lost_line(const std::string& line) {
   const child_message message = daemon_model::parse_child_message(line);
-  if (std::holds_alternative<child_checkpoint>(message)) shard_.measured.on_asked();
-  if (is_message(message)) verdict_.on_lost_line(line);
+  if (std::holds_alternative<child_checkpoint>(message)) ++shard_.result.counts.checkpoints_asked;
+  if (is_message(message) && !is_end_explained()) {
+    breach("nobody reads this line: it came after the last status", line);
+  }
+}
+
+void player::on_worker_ended(const std::string& reason, const std::string& line) {
+  worker_ended_ = true;
+  if (output_ended_) {
+    blame(reason);
+  } else if (!was_killed_) {
+    breach(reason + "; the daemon ends the whole worker", line);
+  }
 }
 
 void player::on_end_of_output() {
-  verdict_.on_end_of_output();
+  output_ended_ = true;
   daemon_events happened;
   consumer_->on_end_of_output(happened);
   handle(happened, {}, child_.now());
@@ -323,19 +322,34 @@ void player::close() {
   child_.close_input();
 }
 
+void player::breach(std::string message, std::string_view line) {
+  shard_.result.breaches.add(current_.line_number, std::move(message), line);
+}
+
+// The first time counts, here and of a failure.
+void player::damage(std::size_t transcript_line, std::string message) {
+  auto& found = shard_.result.damage;
+  if (!found) found = diagnostic{transcript_line, std::move(message), {}};
+}
+
+void player::blame(std::string reason) {
+  auto& failure = shard_.result.failure;
+  if (!failure) failure = diagnostic{current_.line_number, std::move(reason), {}};
+}
+
 void player::fail(std::string reason) {
-  verdict_.fail(std::move(reason));
+  blame(std::move(reason));
   kill();
 }
 
 void player::kill_by_fault() {
   was_killed_by_fault_ = true;
-  verdict_.on_deliberate_end();
+  is_deliberate_ = true;
   kill();
 }
 
 void player::kill() {
-  verdict_.on_kill();
+  was_killed_ = true;
   phase_ = phase::killed;
   child_.kill();
 }
@@ -376,8 +390,17 @@ void player::drain() {
   }
 }
 
+void player::judge_exit(const tool::child_exit& exit) {
+  if (was_killed_) return;
+  if (auto& failure = shard_.result.failure; failure && output_ended_) {
+    failure->what += ", " + ending(exit);
+  } else if (!exit.is_success() && !is_end_explained()) {
+    blame("the child left with " + ending(exit));
+  }
+}
+
 void player::conclude(const tool::child_exit& exit) {
-  verdict_.on_exit(exit.status, exit.signal);
+  judge_exit(exit);
   if (was_killed_by_fault_ && lease_->checkpoint() != sequence_position("SHARD_END")) {
     shard_.successor_begins = lease_->checkpoint();
     return;
@@ -385,12 +408,16 @@ void player::conclude(const tool::child_exit& exit) {
   summary& result = shard_.result;
   for (std::string& note : shard_.faults.unmet()) result.notes.push_back(std::move(note));
   result.had_fault = shard_.faults.had_fault();
-  if (!lease_) return verdict_.damage(1, "there is no dialogue in it: no line of the daemon");
+  if (!lease_) return damage(1, "there is no dialogue in it: no line of the daemon");
   result.resume = lease_->checkpoint();
-  script_.recorded().compare_final(*result.resume, current_.line_number, result.differences);
-  if (options_.expected == expectation::answers && script_.recorded_exit()) {
-    verdict_.compare_exit(exit.status, exit.signal, *script_.recorded_exit());
-  }
+  const auto& recorded = script_.recorded_exit();
+  if (!options_.compares || !recorded || is_deliberate_) return;
+  const bool was_signal = recorded->kind == transcript::entry_kind::killed;
+  const std::string was = ending(was_signal ? tool::child_exit{0, recorded->number}
+                                            : tool::child_exit{recorded->number, 0});
+  if (was == ending(exit)) return;
+  result.differences.add(recorded->line_number,
+                         "recorded was " + was + ", but the child left with " + ending(exit));
 }
 
 }  // namespace kclxx::replay

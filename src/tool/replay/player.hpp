@@ -21,47 +21,16 @@
 
 namespace kclxx::replay {
 
-/// Counts and times what the children of a shard do with the actions that it gets.
-///
-/// Pure. Thread safety: none. Lifetime: the summary outlives it.
-class measurement {
- public:
-  using time = std::chrono::steady_clock::time_point;
-
-  measurement(summary& result, bool keeps_timeline)
-      : to_(result), keeps_timeline_(keeps_timeline) {}
-
-  /// The line of the shard's action goes out; `records` are in its batches up to this one.
-  void begin(const script::action& next, std::uint64_t records, time now);
-  void on_sent(time now) noexcept { sent_at_ = now; }
-  void on_asked() noexcept { ++to_.counts.checkpoints_asked; }
-  void on_answered(bool failed, const sequence_position& persisted);
-  /// The status of the action that was begun last is there.
-  void on_returned(const script::action& current, time now);
-
-  /// When the first action of the shard was begun.
-  [[nodiscard]] const std::optional<time>& began() const noexcept { return began_; }
-
- private:
-  void add_span(const script::action& current, std::chrono::nanoseconds callback, time now);
-
-  summary& to_;
-  bool keeps_timeline_;
-  std::optional<time> began_;
-  time started_at_{};
-  time sent_at_{};
-};
-
 /// What lasts while the children of a shard succeed each other.
 struct shard_play {
-  explicit shard_play(const options& options)
-      : faults(options.faults), measured(result, options.keeps_timeline) {}
+  explicit shard_play(const options& options) : faults(options.faults) {}
   shard_play(const shard_play&) = delete;
   shard_play& operator=(const shard_play&) = delete;
 
   summary result;
   fault_schedule faults;
-  measurement measured;
+  /// When the first action was begun.
+  std::optional<std::chrono::steady_clock::time_point> began{};
   /// Where the successor of a child that a fault has killed begins, after this one.
   std::optional<sequence_position> successor_begins{};
 };
@@ -106,13 +75,21 @@ class player {
   void on_answered(const daemon_model::answered& answer, const std::string& line);
   void on_returned(const std::string& line, time now);
   void on_lost_line(const std::string& line);
+  void on_worker_ended(const std::string& reason, const std::string& line);
+  void add_span(std::chrono::nanoseconds callback, time now);
   void end_dialogue();
   void close();
+  void breach(std::string message, std::string_view line);
+  void damage(std::size_t transcript_line, std::string message);
+  void blame(std::string reason);
   void fail(std::string reason);
   void kill_by_fault();
   void kill();
   void drain();
+  void judge_exit(const tool::child_exit& exit);
   void conclude(const tool::child_exit& exit);
+  /// A child that was killed, or whose dialogue a fault ended, is not blamed for what follows.
+  [[nodiscard]] bool is_end_explained() const noexcept { return is_deliberate_ || worker_ended_; }
   [[nodiscard]] bool is_open() const noexcept { return consumer_ && consumer_->is_waiting(); }
   [[nodiscard]] std::string no_status(std::string_view unfinished) const;
   [[nodiscard]] std::string not_read() const;
@@ -122,7 +99,6 @@ class player {
   shard_play& shard_;
   tool::dialogue& child_;
   script script_;
-  verdict verdict_;
   std::optional<daemon_model::lease> lease_;
   std::optional<daemon_model::shard_consumer> consumer_;
   std::optional<std::string> recorded_failure_;  // of the checkpoint that is being answered
@@ -131,8 +107,13 @@ class player {
   script::action current_{protocol::action_kind::initialize, {}};
   bool is_sending_ = false;  // its line
   bool input_broke_ = false;
+  bool is_deliberate_ = false;  // a fault ended the dialogue: how the child leaves is no failure
+  bool worker_ended_ = false;
+  bool output_ended_ = false;
+  bool was_killed_ = false;
   bool was_killed_by_fault_ = false;
   time began_{};     // the current action
+  time sent_at_{};   // its line
   time deadline_{};  // of its status
 };
 

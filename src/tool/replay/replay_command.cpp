@@ -8,7 +8,6 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -90,52 +89,36 @@ effect_comparison compare_effects(const effect_lines& without_faults,
   return result;
 }
 
-/// Two empty directories that only the user can read, for a run without faults and one with them.
-/// They are removed at the end of its life, unless they are kept.
-/// Errors: std::filesystem::filesystem_error, std::system_error.
-class effect_directories {
+/// What stands for a run's directory in the child's command and in the name of the file.
+constexpr std::string_view placeholder = "{dir}";
+
+/// An empty directory that only the user can read, for a run without faults and one with them. It
+/// is removed at the end of its life, unless it is kept.
+class effect_directory {
  public:
-  effect_directories();
-  ~effect_directories();
-  effect_directories(const effect_directories&) = delete;
-  effect_directories& operator=(const effect_directories&) = delete;
+  effect_directory() : name_((fs::temp_directory_path() / "kclxx-effects-XXXXXX").string()) {
+    if (::mkdtemp(name_.data()) == nullptr) tool::cannot_set_up(name_, "made");
+  }
+  ~effect_directory() {
+    std::error_code ignored;
+    if (!is_kept_) fs::remove_all(name_, ignored);
+  }
+  effect_directory(const effect_directory&) = delete;
+  effect_directory& operator=(const effect_directory&) = delete;
 
-  [[nodiscard]] std::filesystem::path without_faults() const { return root_ / "without-faults"; }
-  [[nodiscard]] std::filesystem::path with_faults() const { return root_ / "with-faults"; }
-  std::string keep();
-
-  /// What stands for one of them in the child's command and in the name of the file.
-  static constexpr std::string_view placeholder = "{dir}";
-  static std::string replaced(const std::string& text, const std::filesystem::path& directory);
+  [[nodiscard]] std::string made(const char* run) const {
+    fs::create_directory(fs::path(name_) / run);
+    return name_ + "/" + run;
+  }
+  std::string keep() {
+    is_kept_ = true;
+    return name_;
+  }
 
  private:
-  std::filesystem::path root_;
+  std::string name_;
   bool is_kept_ = false;
 };
-
-effect_directories::effect_directories() {
-  std::string name = (fs::temp_directory_path() / "kclxx-effects-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) {
-    throw std::system_error(errno, std::generic_category(), name + " cannot be made");
-  }
-  root_ = name;
-  fs::create_directory(without_faults());
-  fs::create_directory(with_faults());
-}
-
-effect_directories::~effect_directories() {
-  std::error_code ignored;
-  if (!is_kept_) fs::remove_all(root_, ignored);
-}
-
-std::string effect_directories::keep() {
-  is_kept_ = true;
-  return root_.string();
-}
-
-std::string effect_directories::replaced(const std::string& text, const fs::path& directory) {
-  return boost::replace_all_copy(text, placeholder, directory.string());
-}
 
 constexpr std::size_t most_at_once = 8;
 
@@ -165,15 +148,12 @@ std::unique_ptr<transcript::byte_source> source_of(const replay_input& input) {
 }
 
 /// Why the transcript cannot be compared with a child, or nullptr.
-const char* why_not_comparable(const transcript::reader& reader, expectation expected) {
-  if (expected == expectation::answers && !reader.head()) {
-    return "the file has only the daemon's lines, so --expect has nothing to compare "
-           "with; --expect-final has";
-  }
-  if (expected != expectation::none && reader.head() && reader.head()->command.empty()) {
-    return "it was made without a child, so there is nothing to compare with";
-  }
-  return nullptr;
+const char* why_not_comparable(const transcript::reader& reader) {
+  return !reader.head()
+             ? "the file has only the daemon's lines, so --expect has nothing to compare with"
+         : reader.head()->command.empty()
+             ? "it was made without a child, so there is nothing to compare with"
+             : nullptr;
 }
 
 /// Plays the transcript against one child, the first or a successor.
@@ -187,7 +167,7 @@ void play_to_child(const replay_input& input, const std::vector<std::string>& co
     shard.result.damage = diagnostic{error.line_number(), error.problem(), {}};
     return;
   }
-  if (const char* const problem = why_not_comparable(*reader, options.expected)) {
+  if (const char* const problem = options.compares ? why_not_comparable(*reader) : nullptr) {
     shard.result.damage = diagnostic{1, problem, {}};
     return;
   }
@@ -246,36 +226,34 @@ replay_result replay_files(const std::vector<replay_input>& inputs,
 }
 
 /// Plays them without faults, then with those of `options`, and compares what the child left in
-/// `effects`. The words of `child` and the name `effects` may have effect_directories::placeholder.
+/// `effects`. The words of `child` and the name `effects` may have the placeholder.
 /// The result is that of the second run.
-/// Errors: the same; command_error when the first run failed or left no effects; those of
-/// effect_directories.
+/// Errors: those of replay_files; command_error when the first run failed or left no effects.
 replay_result replay_files_twice(const std::vector<replay_input>& inputs,
                                  const std::vector<std::string>& child,
                                  const replay::options& options, const std::string& effects) {
-  const auto play_in = [&](const std::filesystem::path& directory,
-                           const replay::options& play_options) {
+  effect_directory both;
+  const auto play_in = [&](const std::string& directory, const replay::options& play_options) {
     std::vector<std::string> command = child;
-    for (std::string& word : command) word = effect_directories::replaced(word, directory);
+    for (std::string& word : command) boost::replace_all(word, placeholder, directory);
     return replay_files(inputs, command, play_options);
   };
-  effect_directories directories;
+  const std::string before = both.made("without-faults");
   replay::options without_faults = options;
   without_faults.faults = {};
-  const replay_result reference = play_in(directories.without_faults(), without_faults);
+  const replay_result reference = play_in(before, without_faults);
   if (reference.status() != command_status::ok) {
     print_text(std::cerr, reference);
     throw command_error(reference.status(), "the run without faults failed");
   }
-  const effect_lines expected =
-      read_effects(effect_directories::replaced(effects, directories.without_faults()));
-  replay_result result = play_in(directories.with_faults(), options);
-  const std::filesystem::path left =
-      effect_directories::replaced(effects, directories.with_faults());
+  const effect_lines expected = read_effects(boost::replace_all_copy(effects, placeholder, before));
+  const std::string after = both.made("with-faults");
+  replay_result result = play_in(after, options);
+  const fs::path left = boost::replace_all_copy(effects, placeholder, after);
   // A child that a fault has ended early may have left nothing.
-  result.effects = compare_effects(
-      expected, std::filesystem::exists(left) ? read_effects(left) : effect_lines{});
-  if (!result.effects->is_same()) result.effects->kept_in = directories.keep();
+  result.effects =
+      compare_effects(expected, fs::exists(left) ? read_effects(left) : effect_lines{});
+  if (!result.effects->is_same()) result.effects->kept_in = both.keep();
   return result;
 }
 
@@ -306,7 +284,7 @@ void require_files_to_read_again(const replay_arguments& arguments) {
 void require_comparable_effects(const replay_arguments& arguments,
                                 const std::vector<std::string>& child) {
   const auto has_place = [](const std::string& word) {
-    return word.find(effect_directories::placeholder) != std::string::npos;
+    return word.find(placeholder) != std::string::npos;
   };
   if (arguments.options.faults == faults{}) {
     throw command_error(command_status::usage,
@@ -326,10 +304,10 @@ void validate(const replay_arguments& arguments, const std::vector<std::string>&
   const bool kills = replay::kills(arguments.options.faults);
   if (kills || !arguments.effects.empty()) require_files_to_read_again(arguments);
   if (!arguments.effects.empty()) require_comparable_effects(arguments, child);
-  if (kills && arguments.options.expected == expectation::answers) {
+  if (kills && arguments.options.compares) {
     throw command_error(command_status::usage,
                         "--expect excludes kill-at and kill: no recording has the answers of a "
-                        "successor; --expect-final compares where it came to");
+                        "successor");
   }
 }
 
@@ -348,7 +326,7 @@ int run_replay(replay_arguments& arguments, const std::vector<std::string>& chil
     validate(arguments, child);
     for (const std::string& file : arguments.files) inputs.push_back({file});
   }
-  std::optional<atomic_file> report;
+  std::optional<result_file> report;
   if (!arguments.report.empty()) {
     arguments.options.keeps_timeline = true;
     const std::string_view page = embedded::report_page;
@@ -373,18 +351,6 @@ int run_replay(replay_arguments& arguments, const std::vector<std::string>& chil
   return static_cast<int>(result.status());
 }
 
-/// An option with two values, of which the first is the default.
-void add_choice(CLI::App& command, const std::string& name, const std::string& description,
-                const std::string& first, const std::string& second,
-                const std::function<void(bool)>& take_second) {
-  command
-      .add_option_function<std::string>(
-          name, [=](const std::string& value) { take_second(value == second); }, description)
-      ->check(CLI::IsMember({first, second}).description(""))
-      ->type_name(first + "|" + second)
-      ->default_str(first);
-}
-
 void add_options(CLI::App& command, replay_arguments& arguments) {
   add_option(command, "", "FILE", arguments.files, "Transcripts, one for each shard; - is stdin")
       ->required();
@@ -398,11 +364,17 @@ void add_options(CLI::App& command, replay_arguments& arguments) {
       ->check([](const std::string& name) {
         return parked_records::is_run(name) ? std::string() : name + " is not the name of a run";
       });
-  add_choice(command, "--answers",
-             "Checkpoints fail where the recorded ones failed, or only where the child is wrong",
-             "recorded", "model", [&arguments](bool is_model) {
-               arguments.options.answers = is_model ? answers_from::model : answers_from::recorded;
-             });
+  command
+      .add_option_function<std::string>(
+          "--answers",
+          [&arguments](const std::string& from) {
+            arguments.options.answers =
+                from == "model" ? answers_from::model : answers_from::recorded;
+          },
+          "Checkpoints fail where the recorded ones failed, or only where the child is wrong")
+      ->check(CLI::IsMember({"recorded", "model"}).description(""))
+      ->type_name("recorded|model")
+      ->default_str("recorded");
   command
       .add_option_function<std::string>(
           "--faults", [&arguments](const std::string& text) { arguments.faults = text; },
@@ -417,17 +389,10 @@ void add_options(CLI::App& command, replay_arguments& arguments) {
           "which is then not persisted;\n"
           "seed=S (1): the same seed injects the same faults")
       ->type_name("FAULTS");
-  auto* all = command.add_flag_callback(
-      "--expect", [&arguments] { arguments.options.expected = expectation::answers; },
-      "Compare each status and checkpoint with the recorded ones");
   command
-      .add_flag_callback(
-          "--expect-final",
-          [&arguments] { arguments.options.expected = expectation::final_position; },
-          "Compare only the last position that was persisted")
-      ->excludes(all)
+      .add_flag("--expect", arguments.options.compares,
+                "Compare each status and checkpoint with the recorded ones")
       ->excludes(parked);
-  all->excludes(parked);
   add_seconds(command, "--timeout", arguments.options.timeout,
               "How long a child may take for an action before it counts as hung", 1e6);
   add_option(command, "FILE.html", "--report", arguments.report,

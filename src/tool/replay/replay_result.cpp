@@ -337,9 +337,9 @@ void print_report(std::ostream& out, const replay_result& result) {
   print_text(text, result);
   ordered_json shards = ordered_json::array();
   for (const replayed_shard& shard : result.shards) {
-    const timeline& timeline = shard.summary.timeline;
-    if (timeline.spans().empty()) continue;
-    shards.push_back({{"shard", printable(shard.summary.shard)}, {"rows", rows_of(timeline)}});
+    const ordered_json rows = rows_of(shard.summary.timeline);
+    if (rows.empty()) continue;
+    shards.push_back({{"shard", printable(shard.summary.shard)}, {"rows", rows}});
   }
   const ordered_json data{{"summary", text.str()},
                           {"columns",

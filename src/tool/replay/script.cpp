@@ -43,19 +43,8 @@ child_message normal(child_message line) {
 
 }  // namespace
 
-recording::recording(expectation expected, const std::optional<sequence_position>& start)
-    : expected_(expected),
-      lease_(start.value_or(sequence_position("TRIM_HORIZON"))),
-      checkpointer_(daemon_model::kcl::v2_1, lease_) {}
-
-void recording::begin(protocol::action_kind kind, const std::optional<sequence_position>& largest) {
-  answers_.clear();
-  if (largest) checkpointer_.deliver(*largest);
-  if (kind == protocol::action_kind::shard_ended) checkpointer_.begin_shard_end();
-}
-
 void recording::on_child_line(std::string_view line, std::size_t line_number) {
-  if (expected_ != expectation::answers) return;
+  if (!compares_) return;
   // To the daemon a carriage return ends a line, too, and a capture has lines as the child ends
   // them.
   while (!line.empty()) {
@@ -67,10 +56,7 @@ void recording::on_child_line(std::string_view line, std::size_t line_number) {
 }
 
 void recording::on_answer(const transcript::line_summary& line) {
-  answer given{{line.sequence_number, line.sub_sequence_number}, line.error};
-  // What did not fail shows how far the recorded child came.
-  if (!given.error) static_cast<void>(checkpointer_.checkpoint(given.asked));
-  answers_.push_back(std::move(given));
+  answers_.push_back({{line.sequence_number, line.sub_sequence_number}, line.error});
 }
 
 std::optional<std::string> recording::take_failure(const child_checkpoint& asked) {
@@ -91,7 +77,7 @@ bool recording::has_lost_lease() const noexcept {
 
 void recording::compare(const child_message& said, std::string_view line,
                         diagnostics& differences) {
-  if (expected_ != expectation::answers || !is_compared(said)) return;
+  if (!compares_ || !is_compared(said)) return;
   const child_message got = normal(said);
   const bool is_status = std::holds_alternative<child_status>(got);
   // An action ends with its status; where that is missing, the recording ended before it.
@@ -115,13 +101,6 @@ void recording::compare(const child_message& said, std::string_view line,
     messages_.pop_front();
     if (was_status) break;
   }
-}
-
-void recording::compare_final(const sequence_position& reached, std::size_t line_number,
-                              diagnostics& differences) const {
-  if (expected_ != expectation::final_position || reached == lease_.checkpoint()) return;
-  differences.add(line_number, "recorded was the final position " + to_string(lease_.checkpoint()) +
-                                   ", but this child reached " + to_string(reached));
 }
 
 using protocol::action_kind;
@@ -242,7 +221,7 @@ bool script::cut_to_successor(action& next) {
   const bool is_persisted = !next.content.position || *next.content.position <= *persisted_;
   if ((is_batch && is_persisted) || next.content.kind == line_kind::unknown_action) {
     if (is_batch) faults_.skip(next.content.records, true);
-    if (recorded_) recorded_->begin(next.kind, next.content.position);
+    if (recorded_) recorded_->begin();
     return false;
   }
   const sequence_position persisted = *std::exchange(persisted_, std::nullopt);
@@ -261,8 +240,8 @@ std::optional<script::action> script::next() {
   if (!taken) return std::nullopt;
   line_number_ = taken->line_number;
   is_last_ = taken->is_last;
-  if (!recorded_) recorded_.emplace(options_.expected, taken->content.position);
-  if (!taken->is_injected) recorded_->begin(taken->kind, taken->content.position);
+  if (!recorded_) recorded_.emplace(options_.compares);
+  if (!taken->is_injected) recorded_->begin();
   return taken;
 }
 

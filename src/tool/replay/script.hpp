@@ -11,10 +11,7 @@
 
 #include <kclxx/sequence_position.hpp>
 
-#include "daemon_model/checkpointer.hpp"
 #include "daemon_model/child_message.hpp"
-#include "daemon_model/lease.hpp"
-#include "daemon_model/shard_consumer.hpp"
 #include "protocol/message.hpp"
 #include "tool/replay/faults.hpp"
 #include "tool/replay/summary.hpp"
@@ -24,14 +21,14 @@
 namespace kclxx::replay {
 
 /// What the transcript holds besides the daemon's lines: of one action the child's answers and the
-/// daemon's answers to its checkpoints, and how far the recorded child came. They are compared with
-/// what this child does, and recorded failures are handed out again. Pure; memory for one action.
+/// daemon's answers to its checkpoints. They are compared with what this child does, and recorded
+/// failures are handed out again. Pure; memory for one action.
 class recording {
  public:
-  recording(expectation expected, const std::optional<sequence_position>& start);
+  explicit recording(bool compares) : compares_(compares) {}
 
   // What is read from the transcript.
-  void begin(protocol::action_kind kind, const std::optional<sequence_position>& largest);
+  void begin() { answers_.clear(); }
   void on_child_line(std::string_view line, std::size_t line_number);
   void on_answer(const transcript::line_summary& line);
 
@@ -42,8 +39,6 @@ class recording {
   [[nodiscard]] bool has_lost_lease() const noexcept;
   void compare(const daemon_model::child_message& said, std::string_view line,
                diagnostics& differences);
-  void compare_final(const sequence_position& reached, std::size_t line_number,
-                     diagnostics& differences) const;
 
  private:
   struct message {
@@ -55,9 +50,7 @@ class recording {
     std::optional<std::string> error;
   };
 
-  expectation expected_;
-  daemon_model::lease lease_;
-  daemon_model::shard_record_processor_checkpointer checkpointer_;
+  bool compares_;
   std::deque<message> messages_;  // from the child, not yet compared
   std::deque<answer> answers_;    // of this action, not yet handed out
 };

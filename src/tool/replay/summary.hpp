@@ -9,11 +9,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <kclxx/sequence_position.hpp>
-
-#include "tool/transcript/transcript.hpp"
 
 namespace kclxx::replay {
 
@@ -32,12 +31,9 @@ struct span {
   std::uint64_t failed_checkpoints = 0;
 };
 
-/// What a picture of a replay needs, in bounded memory: when there are too many spans, batches
-/// that follow each other become one.
+/// What a picture of a replay needs.
 class timeline {
  public:
-  static constexpr std::size_t most_spans = 2000;
-
   /// A batch up to this position is out: so many records of the shard by now.
   void deliver(const sequence_position& largest, std::uint64_t records);
   /// A position inside a batch counts as the batch before.
@@ -46,24 +42,12 @@ class timeline {
   /// Counts of records and checkpoints are added here.
   void add(span interval);
 
-  [[nodiscard]] const std::vector<span>& spans() const noexcept { return spans_; }
+  /// Of many batches that follow each other, as many become one as it takes for about so few.
+  [[nodiscard]] std::vector<span> spans(std::size_t most = 2000) const;
 
  private:
-  /// Batches that follow each other, up to this position.
-  struct group {
-    sequence_position largest;
-    std::uint64_t records;
-    std::uint64_t members;
-  };
-
-  [[nodiscard]] bool can_join(const span& interval) const noexcept;
-  static void join(span& first, const span& next);
-  void downsample();
-
   std::vector<span> spans_;
-  std::uint64_t batches_each_ = 1;
-  std::deque<group> unpersisted_;
-  std::uint64_t group_size_ = 1;
+  std::deque<std::pair<sequence_position, std::uint64_t>> unpersisted_;  // records up to there
   std::uint64_t delivered_ = 0;
   std::uint64_t persisted_ = 0;
   std::uint64_t checkpoints_ = 0;  // since the last span
@@ -145,46 +129,6 @@ struct summary {
   std::optional<diagnostic> failure;
   /// What is wrong with the transcript, if anything.
   std::optional<diagnostic> damage;
-};
-
-/// What a shard's replay finds wrong, and what explains it: a child that was killed, or whose
-/// dialogue a fault ended, is not blamed for what follows from that.
-///
-/// Pure. Thread safety: none. Lifetime: the summary outlives it.
-class verdict {
- public:
-  explicit verdict(summary& result) : summary_(result) {}
-
-  /// The action that what follows is about.
-  void begin_action(std::size_t transcript_line) noexcept { line_ = transcript_line; }
-
-  void breach(std::string message, std::string_view child_line = {});
-  /// The transcript is wrong; the first time counts.
-  void damage(std::size_t transcript_line, std::string message);
-  /// The child failed; the first time counts.
-  void fail(std::string reason);
-  /// Nobody reads this line of the child.
-  void on_lost_line(std::string_view line);
-  /// The daemon would end its worker.
-  void on_worker_ended(const std::string& reason, std::string_view child_line);
-
-  /// A fault ended the dialogue: how the child leaves is no failure.
-  void on_deliberate_end() noexcept { is_deliberate_ = true; }
-  [[nodiscard]] bool is_end_explained() const noexcept { return is_deliberate_ || worker_ended_; }
-  void on_end_of_output() noexcept { output_ended_ = true; }
-  [[nodiscard]] bool has_output_ended() const noexcept { return output_ended_; }
-  void on_kill() noexcept { was_killed_ = true; }
-  void on_exit(int status, int signal);
-  /// With what was recorded: transcript::entry_kind::exit or killed.
-  void compare_exit(int status, int signal, const transcript::entry& recorded);
-
- private:
-  summary& summary_;
-  std::size_t line_ = 0;
-  bool is_deliberate_ = false;
-  bool worker_ended_ = false;
-  bool output_ended_ = false;
-  bool was_killed_ = false;
 };
 
 }  // namespace kclxx::replay
