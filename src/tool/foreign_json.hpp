@@ -61,19 +61,20 @@ inline const nlohmann::json* find_foreign(const nlohmann::json& object, const ch
   return found == object.end() || found->is_null() ? nullptr : &*found;
 }
 
-/// The field's text; null as find_foreign(). Errors: foreign_json_error.
-inline const std::string* find_foreign_text(const nlohmann::json& object, const char* name) {
+/// The field's text; std::nullopt as find_foreign(). Errors: foreign_json_error.
+inline std::optional<std::string> find_foreign_text(const nlohmann::json& object,
+                                                    const char* name) {
   const auto* const found = find_foreign(object, name);
-  if (found == nullptr) return nullptr;
+  if (found == nullptr) return std::nullopt;
   if (!found->is_string()) throw foreign_json_error(std::string("\"") + name + "\" is no text");
-  return found->get_ptr<const std::string*>();
+  return found->get<std::string>();
 }
 
 /// Errors: foreign_json_error, also when there is none.
-inline const std::string& foreign_text(const nlohmann::json& object, const char* name) {
-  const auto* const found = find_foreign_text(object, name);
-  if (found == nullptr) throw foreign_json_error(std::string("\"") + name + "\" is missing");
-  return *found;
+inline std::string foreign_text(const nlohmann::json& object, const char* name) {
+  auto found = find_foreign_text(object, name);
+  if (!found) throw foreign_json_error(std::string("\"") + name + "\" is missing");
+  return *std::move(found);
 }
 
 /// The field's whole number; std::nullopt as find_foreign(). Errors: foreign_json_error.

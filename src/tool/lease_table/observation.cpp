@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <boost/multiprecision/cpp_int.hpp>
 #include <nlohmann/json.hpp>
 
 #include "tool/text.hpp"
@@ -45,51 +46,28 @@ bool needs_leader(const scan& table) {
   return table.client_version.starts_with("CLIENT_VERSION_3X");
 }
 
-/// Hash keys, as digits without leading zeros.
-bool is_less(const std::string& one, const std::string& other) {
-  return one.size() != other.size() ? one.size() < other.size() : one < other;
-}
-
-std::string successor_of(std::string hash_key) {
-  std::size_t at = hash_key.size();
-  while (at > 0 && hash_key[at - 1] == '9') hash_key[--at] = '0';
-  if (at == 0) return "1" + hash_key;
-  ++hash_key[at - 1];
-  return hash_key;
-}
-
-std::string predecessor_of(std::string hash_key) {
-  std::size_t at = hash_key.size();
-  while (hash_key[at - 1] == '0') hash_key[--at] = '9';
-  --hash_key[at - 1];
-  return hash_key.size() > 1 && hash_key.front() == '0' ? hash_key.substr(1) : hash_key;
-}
-
 /// The hash keys that no lease of the stream covers: "A to B". As the KCL does it, by the leases
 /// whose shards have not ended; an ended one without children is told of by itself.
 std::vector<std::string> holes_in(const scan& table, const std::string& stream) {
-  const std::string last = "340282366920938463463374607431768211455";
-  std::vector<const lease*> all;
+  using boost::multiprecision::cpp_int;
+  std::vector<std::pair<cpp_int, cpp_int>> all;
   bool has_ranges = false;  // DynamoDB Streams have none: each of their shards has 0 to 1
   for (const lease& one : table.leases) {
     if (one.stream != stream || (one.has_ended() && has_children(table, one))) continue;
     if (one.first_hash_key.empty() || one.last_hash_key.empty()) return {};
     has_ranges = has_ranges || one.first_hash_key != "0" || one.last_hash_key != "1";
-    all.push_back(&one);
+    all.emplace_back(one.first_hash_key, one.last_hash_key);
   }
   if (!has_ranges) return {};
-  std::sort(all.begin(), all.end(), [](const lease* one, const lease* other) {
-    return is_less(one->first_hash_key, other->first_hash_key);
-  });
+  std::sort(all.begin(), all.end());
+  const cpp_int end = cpp_int(1) << 128;
+  all.emplace_back(end, end);
   std::vector<std::string> holes;
-  std::string next = "0";  // the first that is not covered so far
-  for (const lease* one : all) {
-    if (is_less(next, one->first_hash_key)) {
-      holes.push_back(next + " to " + predecessor_of(one->first_hash_key));
-    }
-    if (!is_less(one->last_hash_key, next)) next = successor_of(one->last_hash_key);
+  cpp_int next = 0;  // the first that is not covered so far
+  for (const auto& [first, last] : all) {
+    if (next < first) holes.push_back(next.str() + " to " + cpp_int(first - 1).str());
+    if (next <= last) next = last + 1;
   }
-  if (!is_less(last, next)) holes.push_back(next + " to " + last);
   return holes;
 }
 

@@ -2,8 +2,9 @@
 #include "tool/lease_table/scan.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
+
+#include <boost/multiprecision/cpp_int.hpp>
 
 #include "tool/foreign_json.hpp"
 
@@ -141,7 +142,7 @@ scan parse_scan(std::string_view text) {
     if (const auto* const unleased = find_foreign(document, "kclxxUnleased")) {
       all.unleased = unleased->get<std::vector<std::string>>();
     }
-    if (const auto* const stream = find_foreign_text(document, "stream")) all.stream = *stream;
+    all.stream = find_foreign_text(document, "stream").value_or("");
   } catch (const foreign_json_error& error) {
     throw bad_scan(error.what());
   } catch (const json::type_error&) {
@@ -184,21 +185,14 @@ void scan::add_coordinator_state(std::string_view text) {
 // Of its 47 hexadecimal digits the last one is the version, 2; the nine before the last nine are
 // the time.
 std::optional<std::int64_t> arrival_of(std::string_view sequence_number) {
-  constexpr std::size_t digits = 56;
-  if (sequence_number.size() != digits) return std::nullopt;
-  std::array<std::uint32_t, 6> limbs{};  // the lowest first
-  for (const char digit : sequence_number) {
-    if (digit < '0' || digit > '9') return std::nullopt;
-    auto carry = static_cast<std::uint64_t>(digit - '0');
-    for (std::uint32_t& limb : limbs) {
-      carry += std::uint64_t{limb} * 10;
-      limb = static_cast<std::uint32_t>(carry);
-      carry >>= 32;
-    }
-  }
-  const bool is_version_2 = (limbs[0] & 0xF) == 2 && limbs[5] >> 24 == 2;
+  using boost::multiprecision::cpp_int;
+  const bool is_number = sequence_number.size() == 56 && sequence_number.front() != '0' &&
+                         sequence_number.find_first_not_of("0123456789") == std::string::npos;
+  if (!is_number) return std::nullopt;
+  const cpp_int number{std::string(sequence_number)};
+  const bool is_version_2 = (number & 0xF) == 2 && number >> 184 == 2;
   if (!is_version_2) return std::nullopt;
-  return static_cast<std::int64_t>((std::uint64_t{limbs[2]} << 28 | limbs[1] >> 4) & 0xFFFFFFFFF);
+  return cpp_int((number >> 36) & 0xFFFFFFFFF).convert_to<std::int64_t>();
 }
 
 }  // namespace kclxx::tool::lease_table

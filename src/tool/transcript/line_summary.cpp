@@ -18,11 +18,6 @@ using nlohmann::json;
 // An answer repeats what a child has written.
 constexpr std::size_t longest_answer = std::size_t{1} << 20;
 
-std::optional<std::string> text_in(const json& object, const char* name) {
-  const std::string* const found = tool::find_foreign_text(object, name);
-  return found == nullptr ? std::nullopt : std::optional(*found);
-}
-
 /// An answer keeps what the child had asked for, which need not be a position. That of an old
 /// daemon has it in "checkpoint". Errors: tool::foreign_json_error for a wrong field.
 std::optional<line_summary> answer_in(std::string_view line) {
@@ -36,10 +31,11 @@ std::optional<line_summary> answer_in(std::string_view line) {
   const json* const action = tool::find_foreign(object, "action");
   if (action == nullptr || *action != "checkpoint") return std::nullopt;
   line_summary answer{line_kind::checkpoint_answer, "checkpoint"};
-  answer.sequence_number = text_in(object, "sequenceNumber");
-  if (!answer.sequence_number) answer.sequence_number = text_in(object, "checkpoint");
+  answer.sequence_number = tool::find_foreign_text(object, "sequenceNumber");
+  if (!answer.sequence_number)
+    answer.sequence_number = tool::find_foreign_text(object, "checkpoint");
   answer.sub_sequence_number = tool::find_foreign_number(object, "subSequenceNumber");
-  answer.error = text_in(object, "error");
+  answer.error = tool::find_foreign_text(object, "error");
   return answer;
 }
 

@@ -37,30 +37,24 @@ struct not_a_transcript {
   std::string why;
 };
 
-[[noreturn]] void wrong(const std::string& field, const char* should_be) {
-  throw not_a_transcript{"the header's \"" + field + "\" is not " + should_be};
-}
-
 header parse_header(const json& value) {
   const json& version = value.at("kclxx_transcript");
   if (version != format_version) {
     throw not_a_transcript{"is of version " + version.dump(-1, ' ', true) +
                            "; this kclxx reads version " + std::to_string(format_version)};
   }
-  header result;
-  const json* const shard = tool::find_foreign(value, "shard");
-  if (shard != nullptr && !shard->is_string()) wrong("shard", "a string or null");
-  if (shard != nullptr) result.shard = shard->get<std::string>();
-  const json* const started = tool::find_foreign(value, "started");
-  if (started == nullptr || !started->is_string()) wrong("started", "a string");
-  result.started = started->get<std::string>();
-  const json* const command = tool::find_foreign(value, "command");
-  if (command == nullptr || !command->is_array()) wrong("command", "a list of strings");
-  for (const json& one : *command) {
-    if (!one.is_string()) wrong("command", "a list of strings");
-    result.command.push_back(one.get<std::string>());
+  try {
+    header result{
+        tool::find_foreign_text(value, "shard"), tool::foreign_text(value, "started"), {}};
+    const json* const command = tool::find_foreign(value, "command");
+    if (command == nullptr) throw tool::foreign_json_error("\"command\" is missing");
+    result.command = command->get<std::vector<std::string>>();
+    return result;
+  } catch (const tool::foreign_json_error& error) {
+    throw not_a_transcript{std::string("the header's ") + error.what()};
+  } catch (const json::type_error&) {
+    throw not_a_transcript{"the header's \"command\" is no list of texts"};
   }
-  return result;
 }
 
 // Without blanks before and after it, as a carriage return.
@@ -285,8 +279,7 @@ std::optional<std::string> initialized_shard(std::string_view line) {
     const json value = tool::parse_foreign(line);
     const json* const action = tool::find_foreign(value, "action");
     if (action == nullptr || *action != "initialize") return std::nullopt;
-    const std::string* const shard = tool::find_foreign_text(value, "shardId");
-    return shard == nullptr ? std::nullopt : std::optional(*shard);
+    return tool::find_foreign_text(value, "shardId");
   } catch (const tool::foreign_json_error&) {  // the line is recorded all the same
     return std::nullopt;
   }

@@ -139,9 +139,9 @@ TEST_CASE("what is not a transcript is refused with the file's name and the line
   CHECK(read_all("{\"kclxx_transcript\":\"1\"}\n") ==
         lines{"file:1: is of version \"1\"; this kclxx reads version 1"});
   CHECK(read_all("{\"kclxx_transcript\":1,\"shard\":3}\n") ==
-        lines{"file:1: the header's \"shard\" is not a string or null"});
+        lines{"file:1: the header's \"shard\" is no text"});
   CHECK(read_all("{\"kclxx_transcript\":1,\"started\":\"x\",\"command\":[1]}\n") ==
-        lines{"file:1: the header's \"command\" is not a list of strings"});
+        lines{"file:1: the header's \"command\" is no list of texts"});
 }
 
 TEST_CASE("a damaged line is an error after everything before it was read", "[transcript]") {
