@@ -3,11 +3,7 @@
 
 #include <algorithm>
 #include <exception>
-#include <filesystem>
-#include <iomanip>
 #include <iostream>
-#include <random>
-#include <sstream>
 #include <unistd.h>
 #include <utility>
 
@@ -22,12 +18,6 @@ using transcript::entry_kind;
 // Memory of a line beyond this is given back after it.
 constexpr std::size_t max_idle_memory = std::size_t{4} << 20;
 
-// "2026-11-21T07:00:00.123456Z" without what is unusual in a file's name.
-std::string compact(std::string time) {
-  std::erase_if(time, [](char c) { return c == '-' || c == ':'; });
-  return time.substr(0, time.find('.')) + "Z";
-}
-
 // The shard's name comes from the other side: it must not lead out of the directory.
 std::string as_file_name(std::string shard) {
   constexpr std::string_view harmless =
@@ -38,28 +28,14 @@ std::string as_file_name(std::string shard) {
   return shard.substr(0, 200);
 }
 
-// Containers that share the directory can have the same process ids.
-std::string random_hex() {
-  std::ostringstream out;
-  out << std::hex << std::setw(8) << std::setfill('0') << (std::random_device()() & 0xffffffffU);
-  return out.str();
-}
-
-std::string private_directory(const std::string& name) {
-  namespace fs = std::filesystem;
-  if (make_directory(name)) fs::permissions(name, fs::perms::owner_all);
-  return name;
-}
-
 }  // namespace
 
 recorder::recorder(const std::string& directory, const std::string& program)
     : header_{std::nullopt, transcript::format_time(std::chrono::system_clock::now()), {program}},
-      directory_(private_directory(directory)),
+      directory_((make_private_directory(directory), directory)),
       // Not with a literal in front: g++ 12 warns of that wrongly at -O3 (its bug 105329).
-      suffix_(std::string(".") + compact(header_.started) + "-" + std::to_string(::getpid()) + "-" +
-              random_hex() + ".jsonl"),
-      file_(directory_ + "/starting" + suffix_, output_file::access::owner),
+      suffix_(std::string(".") + unique_name() + "-" + std::to_string(::getpid()) + ".jsonl"),
+      file_(directory_ + "/starting" + suffix_),
       writer_(file_),
       daemon_line_{transcript::reader::default_max_line} {}
 

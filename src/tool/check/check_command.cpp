@@ -103,7 +103,7 @@ std::vector<finished_rule> run_rules(const std::vector<rule>& rules, const setti
 
 command_status run_check(const check_options& options, const names& command) {
   const auto rules = chosen(options);
-  std::optional<atomic_file> junit;
+  std::optional<result_file> junit;
   if (!options.junit.empty()) junit.emplace(options.junit, junit_beginning);
   std::vector<finished_rule> all;
   try {

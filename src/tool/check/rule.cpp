@@ -44,8 +44,7 @@ std::string rule_context::next_shard_id() {
   kclxx::detail::fnv_hash hash;
   hash.add(rule_name_);
   hash.add("/" + std::to_string(settings_.run) + "/" + std::to_string(++started_));
-  const std::string digits = std::to_string(hash.value() % 1'000'000'000'000);
-  return "shardId-" + std::string(12 - digits.size(), '0') + digits;
+  return shard_name(hash.value() % 1'000'000'000'000);
 }
 
 lockstep_daemon& rule_context::start_initialized(const sequence_position& resume_at) {

@@ -20,10 +20,6 @@ void initial_positions(rule_context& context) {
   daemon.call(daemon.initialize_at("49590338271490256608559692538361571095921575989136588898", 3));
 }
 
-void one_record(rule_context& context) {
-  context.start_initialized().call(context.records(101, 1));
-}
-
 void empty_batch(rule_context& context) {
   lockstep_daemon& daemon = context.start_initialized();
   daemon.call(context.records(101, 0));
@@ -31,19 +27,10 @@ void empty_batch(rule_context& context) {
   daemon.call(context.records(102, 0));
 }
 
-void many_records(rule_context& context) {
-  context.start_initialized().call(context.records(101, 10000));
-}
-
 void long_line(rule_context& context) {
   // Kinesis' default limit for one record; 20 of them are a line of 28 MB.
   const std::string payload = context.payload_of_size(std::size_t{1} << 20);
   context.start_initialized().call(records_of(std::vector<std::string>(20, payload), 101));
-}
-
-void large_record(rule_context& context) {
-  context.start_initialized().call(
-      records_of({context.payload_of_size(std::size_t{10} << 20)}, 101));
 }
 
 void aggregated(rule_context& context) {
@@ -54,10 +41,6 @@ void answers(rule_context& context, const action& action) {
   lockstep_daemon& daemon = context.start_with_batch();
   daemon.call(action);
 }
-
-void asked_to_shut_down(rule_context& context) { answers(context, shutdown_requested()); }
-void lost_lease(rule_context& context) { answers(context, lease_lost()); }
-void ended_shard(rule_context& context) { answers(context, shard_ended()); }
 
 void shut_down_as_of_old(rule_context& context) {
   for (const char* reason : {"TERMINATE", "SHARD_END", "ZOMBIE", "LEASE_LOST"}) {
@@ -71,8 +54,6 @@ void hand_off(rule_context& context) {
   daemon.prepare(shutdown_requested());
   daemon.call(lease_lost());
 }
-
-void lost_lease_first(rule_context& context) { context.start_initialized().call(lease_lost()); }
 
 void asked_to_shut_down_first(rule_context& context) {
   lockstep_daemon& daemon = context.start_initialized();
@@ -173,13 +154,15 @@ constexpr rule action_rule_list[] = {
     {"initial-positions",
      "initialize is answered at TRIM_HORIZON, LATEST, AT_TIMESTAMP, SHARD_END and a number", "P16",
      hangs, initial_positions},
-    {"one-record", "a batch of one record is answered", "P24", hangs, one_record},
+    {"one-record", "a batch of one record is answered", "P24", hangs,
+     [](rule_context& context) { context.start_initialized().call(context.records(101, 1)); }},
     {"empty-batch", "a batch without records is answered", "P18",
      "With callProcessRecordsEvenForEmptyRecordList=true the daemon sends empty batches: the only "
      "calls of an idle shard's child.",
      empty_batch},
     {"many-records", "a batch of 10,000 records is answered", "P6",
-     "10,000 records are what one GetRecords call can bring.", many_records},
+     "10,000 records are what one GetRecords call can bring.",
+     [](rule_context& context) { context.start_initialized().call(context.records(101, 10000)); }},
     {"long-line", "a line of 28 MB is answered", "P6",
      "One line holds a whole batch: up to 14 MB as read from Kinesis, and far more after the "
      "daemon has split aggregated records.",
@@ -188,7 +171,10 @@ constexpr rule action_rule_list[] = {
      "A stream can be set to allow records of 10 MiB (UpdateMaxRecordSize). That is one string of "
      "14 MB of base64. A child that fails on it meets the same record again after the restart: a "
      "crash loop of the whole worker.",
-     large_record},
+     [](rule_context& context) {
+       context.start_initialized().call(
+           records_of({context.payload_of_size(std::size_t{10} << 20)}, 101));
+     }},
     {"aggregated-records", "the user records of an aggregated record are answered", "P17",
      "The daemon splits aggregated (KPL) records: one sequence number, several sub-sequence "
      "numbers.",
@@ -196,9 +182,11 @@ constexpr rule action_rule_list[] = {
     {"shutdown-requested", "shutdownRequested is answered", "P24, P33",
      "3.x sends it at every hand-off of a lease and before it stops. Without an answer the "
      "hand-off waits for its whole grace time.",
-     asked_to_shut_down},
-    {"lease-lost", "leaseLost is answered", "P24", hangs, lost_lease},
-    {"shard-ended", "shardEnded is answered", "P24", hangs, ended_shard},
+     [](rule_context& context) { answers(context, shutdown_requested()); }},
+    {"lease-lost", "leaseLost is answered", "P24", hangs,
+     [](rule_context& context) { answers(context, lease_lost()); }},
+    {"shard-ended", "shardEnded is answered", "P24", hangs,
+     [](rule_context& context) { answers(context, shard_ended()); }},
     {"hand-off", "leaseLost after shutdownRequested is answered", "P27",
      "That is how 3.x hands a lease over. A child that exited after shutdownRequested ends the "
      "worker here.",
@@ -206,7 +194,7 @@ constexpr rule action_rule_list[] = {
     {"lease-lost-first", "leaseLost right after initialize is answered", "P28",
      "A worker that starts beside others may lose a shard before its first batch. What a processor "
      "opens at its first record does not exist then. A child that fails on it ends the worker.",
-     lost_lease_first},
+     [](rule_context& context) { context.start_initialized().call(lease_lost()); }},
     {"shutdown-requested-first", "shutdownRequested right after initialize is answered", "P28, P33",
      "During a deployment 3.x hands leases over that have just been taken. There is no last record "
      "to be checkpointed then. A child that fails on it ends the worker in the middle of the "

@@ -103,14 +103,6 @@ void leaves_without_status(rule_context& context, std::initializer_list<const ch
   }
 }
 
-void fails_for_good(rule_context& context) {
-  leaves_without_status(context, {"InvalidStateException", "TomorrowsException"});
-}
-
-void gives_up(rule_context& context) {
-  leaves_without_status(context, {"ThrottlingException", "KinesisClientLibDependencyException"});
-}
-
 void end_without_lease(rule_context& context) {
   lockstep_daemon& daemon = context.start_with_batch();
   daemon.row.lose();
@@ -428,14 +420,19 @@ constexpr rule ending_rule_list[] = {
      "A status reports success and loses the child shards until someone notices. A child that "
      "neither answers nor exits hangs the shard. One that exits ends the worker: its restart tries "
      "again.",
-     fails_for_good},
+     [](rule_context& context) {
+       leaves_without_status(context, {"InvalidStateException", "TomorrowsException"});
+     }},
     {"shard-end-gives-up",
      "when the checkpoint of the end fails every time with ThrottlingException, or with "
      "KinesisClientLibDependencyException, the child exits in time with a non-zero status",
      "P50",
      "A child that retries without end hangs the shard without a message. A status would lose the "
      "child shards. A child that exits ends the worker: its restart tries again.",
-     gives_up},
+     [](rule_context& context) {
+       leaves_without_status(context,
+                             {"ThrottlingException", "KinesisClientLibDependencyException"});
+     }},
     {"shard-end-lease-gone",
      "shardEnded is answered even if its checkpoint fails with ShutdownException", "P51",
      "Another worker has the lease and ends the shard. With the status the daemon finds out and "

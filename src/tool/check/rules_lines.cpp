@@ -66,8 +66,6 @@ void only_messages(rule_context& context) {
   }
 }
 
-void exact_fields(rule_context& context) { no_noise(context, true); }
-
 void one_status(rule_context& context) {
   short_lives(context, [](const lockstep_daemon& daemon, const reaction& last) {
     if (last.is_wrong) throw breach(last.seen);
@@ -242,12 +240,6 @@ void null_values(rule_context& context) {
                                    "with a null millisBehindLatest");
 }
 
-void empty_data(rule_context& context) { takes(context, {.data = R"("")"}); }
-
-void long_lag(rule_context& context) {
-  context.start_initialized().call(raw_records(to_json(context, {}), 101, "31536000000"));
-}
-
 void missing_fields(rule_context& context) {
   action batch = raw_records(to_json(context, {.arrival = "", .sub_sequence_number = ""}), 101);
   batch.line = batch.line.substr(0, batch.line.rfind(",\"millisBehindLatest\"")) + "}";
@@ -312,18 +304,6 @@ void field_order(rule_context& context) {
   daemon.call(batch);
 }
 
-void escaped_text(rule_context& context) {
-  takes(context, {.partition_key = R"("\"quoted\" \\ \/ \n\t\u0000 \u00e9 \ud83d\ude00")"});
-}
-
-void non_ascii_text(rule_context& context) {
-  takes(context, {.partition_key = "\"cl\u00e9 \u30ad\u30fc \U0001F511\""});
-}
-
-void line_separators(rule_context& context) {
-  takes(context, {.partition_key = "\"next\u0085line \u2028 paragraph \u2029\""});
-}
-
 void invalid_utf8(rule_context& context) {
   takes(context, {.partition_key = "\"cl\xe9 \xff\""});
   takes(context, {.partition_key = R"("half a pair \ud800")"});
@@ -368,7 +348,7 @@ constexpr rule line_rule_list[] = {
     {"exact-fields", "messages have the fields that the daemon knows, and no others", "P20",
      "The daemon skips a message with a field that it does not know, or of a type that it cannot "
      "read, and continues to wait: the shard hangs.",
-     exact_fields},
+     [](rule_context& context) { no_noise(context, true); }},
     {"line-in-pieces", "a line that comes in pieces is taken as one", "P7",
      "The daemon writes 8 KiB at a time, and a pipe holds 64 KiB: most batches arrive in pieces, "
      "with pauses. A child that takes a piece for a line exits or hangs.",
@@ -422,11 +402,13 @@ constexpr rule line_rule_list[] = {
     {"empty-data", "a record's data may be empty", "P19",
      "Producers write records without data. A child that takes empty for missing fails on it: a "
      "crash loop of the whole worker.",
-     empty_data},
+     [](rule_context& context) { takes(context, {.data = R"("")"}); }},
     {"long-lag", "millisBehindLatest may be more than 32 bits hold", "P15",
      "A stream keeps records for up to 365 days, and 2^31 ms are 25. A child that fails on a lag "
      "of a year cannot read an old stream from its beginning.",
-     long_lag},
+     [](rule_context& context) {
+       context.start_initialized().call(raw_records(to_json(context, {}), 101, "31536000000"));
+     }},
     {"missing-fields",
      "millisBehindLatest, approximateArrivalTimestamp and subSequenceNumber may be missing", "P14",
      "The first daemons of 1.x did not write them.", missing_fields},
@@ -450,12 +432,20 @@ constexpr rule line_rule_list[] = {
     {"field-order", "fields may come in any order", "P13",
      "The order of a JSON object's fields has no meaning; the daemon's library may change it.",
      field_order},
-    {"escaped-text", "escapes in a partition key are understood", "P2", dies, escaped_text},
-    {"non-ascii-text", "a partition key may be any UTF-8 text", "P2", dies, non_ascii_text},
+    {"escaped-text", "escapes in a partition key are understood", "P2", dies,
+     [](rule_context& context) {
+       takes(context, {.partition_key = R"("\"quoted\" \\ \/ \n\t\u0000 \u00e9 \ud83d\ude00")"});
+     }},
+    {"non-ascii-text", "a partition key may be any UTF-8 text", "P2", dies,
+     [](rule_context& context) {
+       takes(context, {.partition_key = "\"cl\u00e9 \u30ad\u30fc \U0001F511\""});
+     }},
     {"line-separators", "U+0085, U+2028 and U+2029 in a partition key do not end a line", "P2",
      "JSON does not escape them, and the daemon's lines end with \\n alone. Some libraries split "
      "lines at them; half a batch is then no JSON: a crash loop of the whole worker.",
-     line_separators},
+     [](rule_context& context) {
+       takes(context, {.partition_key = "\"next\u0085line \u2028 paragraph \u2029\""});
+     }},
     {"invalid-utf8",
      "bytes that are not UTF-8 and half a surrogate pair in a partition key do no harm", "P8",
      "The daemon writes in the JVM's default charset: below JDK 18 with LANG=C, or in a Latin-1 "

@@ -123,6 +123,11 @@ std::string in_quotes(std::string_view text) {
   return out;
 }
 
+std::string shard_name(std::uint64_t number) {
+  const std::string digits = std::to_string(number);
+  return "shardId-" + std::string(12 - digits.size(), '0') + digits;
+}
+
 std::string to_string(const std::optional<child_exit>& end, std::chrono::milliseconds limit) {
   if (!end) return "it did not end, or its output was held open, for " + to_text(limit);
   if (end->signal != 0) return "signal " + std::to_string(end->signal) + " ended it";

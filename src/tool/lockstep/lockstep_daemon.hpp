@@ -235,6 +235,8 @@ class lockstep_daemon {
 };
 
 std::string to_string(const std::optional<child_exit>& end, std::chrono::milliseconds limit);
+/// "shardId-000000000007", as Kinesis names them, up to 12 digits.
+std::string shard_name(std::uint64_t number);
 /// In quotes, cut short, fit for one line of a report.
 std::string in_quotes(std::string_view text);
 
