@@ -8,9 +8,7 @@
 #include <ctime>
 #include <fcntl.h>
 #include <filesystem>
-#include <functional>
 #include <iostream>
-#include <list>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -50,10 +48,8 @@ struct local_call {
   std::string command;
   need needs = need::nothing;
   bool changes_state = false;  ///< of the directory: no other one like it runs at the same time
-  bool is_offline = false;
-  std::string directory;  ///< empty: the user's
-  bool takes_input = false;
-  std::string input;  ///< becomes its stdin; "-": stdin as it is; empty: none
+  std::string directory;       ///< empty: the user's
+  std::string input;           ///< becomes its stdin; "-": stdin as it is; empty: none
   std::vector<std::pair<std::string, std::string>> options;
 };
 
@@ -74,13 +70,13 @@ files local_program(const fs::path& cache) {
 }
 
 /// A local Kinesis, by npm: of its package what runs.
-files local_kinesis(const fs::path& cache, bool is_offline) {
+files local_kinesis(const fs::path& cache) {
   const embedded::folder& packages = embedded::local_packages;
   const auto fill = [&](const fs::path& folder) {
     const fs::path work = folder / "npm";
     fs::create_directory(work);
     write_files(work, packages);
-    run_npm(work, "a local Kinesis", is_offline);
+    run_npm(work, "a local Kinesis");
     for (const char* name : {"main.js", "server.json"}) {
       const fs::path file = work / "node_modules" / "kinesis-local" / name;
       std::error_code error;
@@ -93,10 +89,10 @@ files local_kinesis(const fs::path& cache, bool is_offline) {
 }
 
 /// DynamoDB Local, by Maven.
-files local_dynamodb(const fs::path& cache, bool is_offline) {
+files local_dynamodb(const fs::path& cache) {
   const embedded::project& project = embedded::dynamodb_local;
   const auto fill = [&](const fs::path& folder) {
-    run_maven(folder, project.pom, "DynamoDB Local", is_offline);
+    run_maven(folder, project.pom, "DynamoDB Local");
   };
   return fetch_package(cache, {project.folder, project.checksums}, fetch_command, fill);
 }
@@ -108,16 +104,9 @@ std::string find_node() {
   cannot_set_up("node is not in PATH; on Debian: apt-get install nodejs");
 }
 
-fs::path default_directory() {
-  const char* const state = std::getenv("XDG_STATE_HOME");
-  if (state != nullptr && *state == '/') return fs::path(state) / "kclxx" / "local";
-  const char* const home = std::getenv("HOME");
-  if (home != nullptr && *home != '\0') return fs::path(home) / ".local/state/kclxx/local";
-  cannot_set_up("neither XDG_STATE_HOME nor HOME is set: name a folder with --directory");
-}
-
 fs::path directory_of(const local_call& call) {
-  return fs::absolute(call.directory.empty() ? default_directory() : fs::path(call.directory));
+  return call.directory.empty() ? user_folder("XDG_STATE_HOME", ".local/state") / "local"
+                                : fs::absolute(call.directory);
 }
 
 /// What is started lives on, and nobody else's pipe or file may live on with it. Node.js itself
@@ -142,10 +131,10 @@ void open_input(const std::string& name) {
 
 /// Brings all that `kclxx local` needs into the cache, and gives the folders.
 /// Errors: command_error.
-std::vector<std::string> fetch_local(bool is_offline) {
+std::vector<std::string> fetch_local() {
   const fs::path cache = default_cache();
-  return {folder_of(local_program(cache)), folder_of(local_kinesis(cache, is_offline)),
-          folder_of(local_dynamodb(cache, is_offline))};
+  return {folder_of(local_program(cache)), folder_of(local_kinesis(cache)),
+          folder_of(local_dynamodb(cache))};
 }
 
 /// The program for Node.js, and its arguments. Stdin is what the call needs then.
@@ -164,10 +153,10 @@ std::vector<std::string> node_command(const local_call& call) {
   for (const auto& [name, value] : call.options) command.push_back(name + "=" + value);
   if (call.needs == local_call::need::everything) {
     command.push_back("java=" + find_java());
-    const files dynamodb = local_dynamodb(cache, call.is_offline);
+    const files dynamodb = local_dynamodb(cache);
     command.push_back("dynamodb-jars=" + folder_of(dynamodb).string());
     command.push_back("dynamodb-class-path=" + class_path(dynamodb));
-    ::setenv("KCLXX_LOCAL_PACKAGES", folder_of(local_kinesis(cache, call.is_offline)).c_str(), 1);
+    ::setenv("KCLXX_LOCAL_PACKAGES", folder_of(local_kinesis(cache)).c_str(), 1);
   }
   ::unsetenv("NODE_PATH");
   return command;
@@ -252,76 +241,154 @@ int show_local_leases(const local_call& call) {
 
 using need = local_call::need;
 
-/// A command whose options are passed unchanged to the program for Node.js.
-class passed_on_command {
- public:
-  /// `start` does the call, and gives the exit status unless it becomes another program.
-  passed_on_command(CLI::App& local, const command_text& text, need needs, invocation& run,
-                    std::function<int(const local_call&)> start = become_node)
-      : app_(add_command(local, text, child_use::none, run)) {
-    call_->command = text.name;
-    call_->needs = needs;
-    app_.add_option("--directory", call_->directory,
-                    "The folder of its state and logs\n"
-                    "[$XDG_STATE_HOME/kclxx/local, or ~/.local/state/kclxx/local]")
-        ->type_name("DIR")
-        ->envname("KCLXX_LOCAL_DIRECTORY");
-    app_.callback([call = call_, values = values_, start = std::move(start), &run] {
-      if (call->takes_input && call->input.empty()) throw CLI::RequiredError("FILE or --data FILE");
-      for (const auto& one : *values) {
-        if (one.option->count() > 0 || !one.text.empty()) {
-          call->options.emplace_back(one.name, one.text);
-        }
-      }
-      run.status = start(*call);
-    });
-  }
+/// An option that is passed unchanged to the program for Node.js.
+struct passed_option {
+  enum class kind { required, text, number, flag };
+  const char* name;
+  kind is;
+  const char* help;
+  const char* type = "TEXT";
+  std::uint64_t most = 0;  ///< of a number, from 1 on
+};
+using kind = passed_option::kind;
 
-  /// The program for Node.js knows it in lower case, and without the dashes.
-  CLI::Option& option(const std::string& name, const std::string& help,
-                      const std::string& initial = "") {
-    value& one = add(name, initial);
-    one.option = app_.add_option(name, one.text, help);
-    if (!initial.empty()) one.option->capture_default_str();
-    return *one.option;
-  }
-  CLI::Option& required(const std::string& name, const std::string& help) {
-    return *option(name, help).required();
-  }
-  /// From 1 to `most`.
-  CLI::Option& number(const std::string& name, const std::string& help, std::uint64_t most,
-                      const std::string& initial = "") {
-    return *option(name, help, initial).type_name("N")->check(whole_number_between(1, most));
-  }
-  void flag(const std::string& name, const std::string& help) {
-    value& one = add(name, "");
-    one.option = app_.add_flag_callback(
-        name, [&one] { one.text = "yes"; }, help);
-  }
+const passed_option the_stream{"STREAM", kind::required, "The stream"};
 
-  [[nodiscard]] CLI::App& app() { return app_; }
-  [[nodiscard]] local_call& call() { return *call_; }
-
- private:
-  [[noreturn]] static int become_node(const local_call& call) { run_local(call); }
-
-  struct value {
-    std::string name;
-    std::string text;
-    CLI::Option* option;
-  };
-
-  value& add(const std::string& name, const std::string& initial) {
-    const std::string plain = boost::trim_left_copy_if(name, boost::is_any_of("-"));
-    return values_->emplace_back(value{boost::to_lower_copy(plain), initial, nullptr});
-  }
-
-  CLI::App& app_;
-  std::shared_ptr<local_call> call_ = std::make_shared<local_call>();
-  std::shared_ptr<std::list<value>> values_ = std::make_shared<std::list<value>>();
+struct passed_on {
+  command_text text;
+  need needs;
+  std::vector<passed_option> options{};
+  bool changes_state = false;
 };
 
-const char* const offline_help = "Use only what npm's cache and Maven's local repository have";
+const passed_on passed_on_commands[] = {
+    {{"start",
+      "Starts a local Kinesis and DynamoDB, waits until both listen, and prints shell commands\n"
+      "that direct AWS clients and `kclxx daemon run` to them. Both are empty, run until `stop`,\n"
+      "and store nothing on disk. They accept connections from this machine alone, from all of\n"
+      "its users, without authentication. Exit status 1: they run already.",
+      "eval \"$(kclxx local start)\""},
+     need::everything,
+     {},
+     true},
+    {{"stop", "Ends both and discards their data.", "kclxx local stop"}, need::nothing, {}, true},
+    {{"env", "Prints the shell commands of `start` again, for another shell.",
+      "eval \"$(kclxx local env)\""},
+     need::nothing},
+    {{"status", "Shows what runs. Exit status 1: not both run.",
+      "kclxx local status || kclxx local start"},
+     need::nothing},
+    {{"create-stream", "Creates a stream, and waits until it can be used.",
+      "kclxx local create-stream words --shards 4"},
+     need::what_runs,
+     {{"STREAM", kind::required, "Its name"},
+      {"--shards", kind::number, "How many  [1]", "N", 5000}}},
+    {{"shards", "Lists a stream's shards.", "kclxx local shards words"},
+     need::what_runs,
+     {the_stream, {"--tsv", kind::flag, "Without a header line, separated by tabs: for scripts"}}},
+    {{"put",
+      "Puts each line of a file on a stream as a record. Blank lines are left out and counted.\n"
+      "By default each line has a partition key of its own. With --data the lines are payloads\n"
+      "that are put again and again, as a load.",
+      "kclxx local put words README.md\n"
+      "  echo 'user-1:clicked' | kclxx local put words - --key-separator :\n"
+      "  kclxx local put clicks --data events.jsonl --rate 200"},
+     need::what_runs,
+     {the_stream,
+      {"--records", kind::number, "With --data: how many records to put  [no end]", "N",
+       1'000'000'000},
+      {"--rate", kind::number, "Records a second  [as fast as they are taken]", "N", 1'000'000},
+      {"--partition-key", kind::text, "The key of all records"},
+      {"--key-separator", kind::text,
+       "The text between a line's key and its data; the record is the data alone"}}},
+    {{"split", "Splits a shard in the middle, and prints its child shards.",
+      "kclxx local split words shardId-000000000000\n  kclxx local split words 0"},
+     need::what_runs,
+     {the_stream, {"SHARD", kind::required, "The shard, or its number"}}},
+    {{"merge", "Merges two neighbouring shards, and prints their child.",
+      "kclxx local merge words 1 2"},
+     need::what_runs,
+     {the_stream,
+      {"SHARD", kind::required, "A shard, or its number"},
+      {"OTHER", kind::required, "Its neighbour"}}},
+    {{"create-lease-table",
+      "Creates the lease table that the daemon of KCL 3.x creates at its first start, with a "
+      "free\nlease for each shard without a parent, or fills an empty one. This saves half a "
+      "minute, in\nwhich the KCL waits for other workers that may be filling the table.",
+      "kclxx local create-lease-table my-application --stream words"},
+     need::what_runs,
+     {{"APPLICATION", kind::required, "applicationName in the daemon's properties"},
+      {"--stream", kind::required, "Its stream", "NAME"}}},
+    {{"leases",
+      "Shows the lease table of an application, as kclxx leases does, and how many records come\n"
+      "after each checkpoint (lag), and the age of the oldest of these.",
+      "kclxx local leases my-application --watch"},
+     need::what_runs,
+     {{"APPLICATION", kind::required, "applicationName in the daemon's properties"},
+      {"--stream", kind::text,
+       "The stream it reads  [the one of the same name, or the only one there is]", "NAME"},
+      {"--watch", kind::flag, "Repeat each second"},
+      {"--tsv", kind::flag,
+       "For scripts: a header line, then a line for each lease, its fields separated by tabs"}}},
+};
+
+/// The program for Node.js knows it in lower case, and without the dashes.
+void add_passed_option(CLI::App& command, const passed_option& row, local_call& call) {
+  const std::string name =
+      boost::to_lower_copy(boost::trim_left_copy_if(std::string(row.name), boost::is_any_of("-")));
+  const auto pass = [&call, name](const std::string& value) {
+    call.options.emplace_back(name, value);
+  };
+  if (row.is == kind::flag) {
+    command.add_flag_callback(
+        row.name, [pass] { pass("yes"); }, row.help);
+    return;
+  }
+  CLI::Option& made =
+      *command.add_option_function<std::string>(row.name, pass, row.help)->type_name(row.type);
+  if (row.is == kind::required) made.required();
+  if (row.is == kind::number) made.check(whole_number_between(1, row.most));
+}
+
+void add_input_of_put(CLI::App& command, const std::shared_ptr<local_call>& call) {
+  auto& file = *command.add_option("FILE", call->input, "The file; - is stdin");
+  auto& data = *command
+                    .add_option_function<std::string>(
+                        "--data",
+                        [call](const std::string& name) {
+                          call->input = name;
+                          call->options.emplace_back("data", "yes");
+                        },
+                        "A file with a payload in each line: they are put in turn, until --records "
+                        "or Ctrl-C")
+                    ->type_name("FILE")
+                    ->excludes(&file);
+  command.get_option("--records")->needs(&data);
+  command.get_option("--key-separator")->excludes(command.get_option("--partition-key"));
+}
+
+void add_passed_on(CLI::App& local, const passed_on& row, invocation& run) {
+  CLI::App& command = add_command(local, row.text, child_use::none, run);
+  auto call = std::make_shared<local_call>();
+  call->command = row.text.name;
+  call->needs = row.needs;
+  call->changes_state = row.changes_state;
+  command
+      .add_option("--directory", call->directory,
+                  "The folder of its state and logs\n"
+                  "[$XDG_STATE_HOME/kclxx/local, or ~/.local/state/kclxx/local]")
+      ->type_name("DIR")
+      ->envname("KCLXX_LOCAL_DIRECTORY");
+  for (const passed_option& option : row.options) add_passed_option(command, option, *call);
+  if (row.text.name == "put") add_input_of_put(command, call);
+  command.callback([call, &run] {
+    if (call->command == "put" && call->input.empty()) {
+      throw CLI::RequiredError("FILE or --data FILE");
+    }
+    if (call->command != "leases") run_local(*call);
+    run.status = show_local_leases(*call);
+  });
+}
 
 void add_fetch(CLI::App& local, invocation& run) {
   CLI::App& command = add_command(
@@ -331,139 +398,9 @@ void add_fetch(CLI::App& local, invocation& run) {
        "prints the folders. The other commands do this when something is missing.",
        "kclxx local fetch"},
       child_use::none, run);
-  auto is_offline = std::make_shared<bool>(false);
-  command.add_flag("--offline", *is_offline, offline_help);
-  command.callback([is_offline] {
-    for (const std::string& folder : fetch_local(*is_offline)) std::cout << folder << "\n";
+  command.callback([] {
+    for (const std::string& folder : fetch_local()) std::cout << folder << "\n";
   });
-}
-
-void add_start(CLI::App& local, invocation& run) {
-  passed_on_command start(
-      local,
-      {"start",
-       "Starts a local Kinesis and DynamoDB, waits until both listen, and prints shell commands\n"
-       "that direct AWS clients and `kclxx daemon run` to them. Both are empty, run until `stop`,\n"
-       "and store nothing on disk. They accept connections from this machine alone, from all of\n"
-       "its users, without authentication. Exit status 1: they run already.",
-       "eval \"$(kclxx local start)\""},
-      need::everything, run);
-  start.call().changes_state = true;
-  start.number("--kinesis-port", "Kinesis's port  [a free one]", 65535);
-  start.number("--dynamodb-port", "DynamoDB's port  [a free one]", 65535);
-  start.app().add_flag("--offline", start.call().is_offline, offline_help);
-}
-
-void add_rest_of_state(CLI::App& local, invocation& run) {
-  passed_on_command stop(local, {"stop", "Ends both and discards their data.", "kclxx local stop"},
-                         need::nothing, run);
-  stop.call().changes_state = true;
-  // NOLINTNEXTLINE(bugprone-unused-raii): it adds itself to the command line
-  passed_on_command(local,
-                    {"env", "Prints the shell commands of `start` again, for another shell.",
-                     "eval \"$(kclxx local env)\""},
-                    need::nothing, run);
-  passed_on_command(local,
-                    {"status", "Shows what runs. Exit status 1: not both run.",
-                     "kclxx local status || kclxx local start"},
-                    need::nothing, run);
-}
-
-void add_streams(CLI::App& local, invocation& run) {
-  passed_on_command create(local,
-                           {"create-stream", "Creates a stream, and waits until it can be used.",
-                            "kclxx local create-stream words --shards 4"},
-                           need::what_runs, run);
-  create.required("STREAM", "Its name");
-  create.number("--shards", "How many", 5000, "1");
-  passed_on_command shards(local,
-                           {"shards", "Lists a stream's shards.", "kclxx local shards words"},
-                           need::what_runs, run);
-  shards.required("STREAM", "The stream");
-  shards.flag("--tsv", "Without a header line, separated by tabs: for scripts");
-}
-
-void add_put(CLI::App& local, invocation& run) {
-  passed_on_command put(
-      local,
-      {"put",
-       "Puts each line of a file on a stream as a record. Blank lines are left out and counted.\n"
-       "By default each line has a partition key of its own. With --data the lines are payloads\n"
-       "that are put again and again, as a load.",
-       "kclxx local put words README.md\n"
-       "  echo 'user-1:clicked' | kclxx local put words - --key-separator :\n"
-       "  kclxx local put clicks --data events.jsonl --rate 200"},
-      need::what_runs, run);
-  put.required("STREAM", "The stream");
-  put.call().takes_input = true;
-  auto& file = *put.app().add_option("FILE", put.call().input, "The file; - is stdin");
-  auto& data = *put.app()
-                    .add_option_function<std::string>(
-                        "--data",
-                        [call = &put.call()](const std::string& name) {
-                          call->input = name;
-                          call->options.emplace_back("data", "yes");
-                        },
-                        "A file with a payload in each line: they are put in turn, until --records "
-                        "or Ctrl-C")
-                    ->type_name("FILE")
-                    ->excludes(&file);
-  put.number("--records", "With --data: how many records to put  [no end]", 1'000'000'000)
-      .needs(&data);
-  put.number("--rate", "Records a second  [as fast as they are taken]", 1'000'000);
-  auto& key = put.option("--partition-key", "The key of all records");
-  put.option("--key-separator",
-             "The text between a line's key and its data; the record is the data alone")
-      .type_name("TEXT")
-      ->excludes(&key);
-}
-
-void add_resharding(CLI::App& local, invocation& run) {
-  passed_on_command split(
-      local,
-      {"split", "Splits a shard in the middle, and prints its child shards.",
-       "kclxx local split words shardId-000000000000\n  kclxx local split words 0"},
-      need::what_runs, run);
-  split.required("STREAM", "The stream");
-  split.required("SHARD", "The shard, or its number");
-  passed_on_command merge(local,
-                          {"merge", "Merges two neighbouring shards, and prints their child.",
-                           "kclxx local merge words 1 2"},
-                          need::what_runs, run);
-  merge.required("STREAM", "The stream");
-  merge.required("SHARD", "A shard, or its number");
-  merge.required("OTHER", "Its neighbour");
-}
-
-void add_leases(CLI::App& local, invocation& run) {
-  passed_on_command create(
-      local,
-      {"create-lease-table",
-       "Creates the lease table that the daemon of KCL 3.x creates at its first start, with a "
-       "free\n"
-       "lease for each shard without a parent, or fills an empty one. This saves half a minute, "
-       "in\n"
-       "which the KCL waits for other workers that may be filling the table.",
-       "kclxx local create-lease-table my-application --stream words"},
-      need::what_runs, run);
-  create.required("APPLICATION", "applicationName in the daemon's properties");
-  create.required("--stream", "Its stream").type_name("NAME");
-  passed_on_command leases(
-      local,
-      {"leases",
-       "Shows the lease table of an application, as kclxx leases does, and how many records come\n"
-       "after each checkpoint (lag), and the age of the oldest of these.",
-       "kclxx local leases my-application --watch"},
-      need::what_runs, run, show_local_leases);
-  leases.required("APPLICATION", "applicationName in the daemon's properties");
-  leases
-      .option("--stream",
-              "The stream it reads  [the one of the same name, or the only one there is]")
-      .type_name("NAME");
-  leases.flag("--watch", "Repeat each second");
-  leases.flag(
-      "--tsv",
-      "For scripts: a header line, then a line for each lease, its fields separated by tabs");
 }
 
 }  // namespace
@@ -480,12 +417,7 @@ void add_local_command(CLI::App& app, invocation& run) {
       "  kclxx local shards words\n"
       "  kclxx local stop");
   add_fetch(local, run);
-  add_start(local, run);
-  add_rest_of_state(local, run);
-  add_streams(local, run);
-  add_put(local, run);
-  add_resharding(local, run);
-  add_leases(local, run);
+  for (const passed_on& row : passed_on_commands) add_passed_on(local, row, run);
 }
 
 }  // namespace kclxx::tool

@@ -4,7 +4,6 @@
 const { spawn } = require('node:child_process');
 const fs = require('node:fs');
 const net = require('node:net');
-const os = require('node:os');
 const path = require('node:path');
 const { setTimeout: sleep } = require('node:timers/promises');
 const { addressOf, exportLines, Failure, region } = require('./clients.js');
@@ -50,8 +49,8 @@ function kill(one) {
   }
 }
 
-// What a process listens on: {port, address}. An address is in hexadecimal digits, in the order of the machine's bytes.
-function listenersOf(pid) {
+// The ports that a process listens on.
+function portsOf(pid) {
   const folder = `/proc/${pid}/fd`;
   const linkOf = (fd) => {
     try {
@@ -67,16 +66,9 @@ function listenersOf(pid) {
     return []; // ended meanwhile
   }
   const rows = (textOf('/proc/net/tcp') + textOf('/proc/net/tcp6')).split('\n').map((row) => row.trim().split(/\s+/));
-  return rows.filter((row) => row[3] === '0A' && open.has(`socket:[${row[9]}]`)).map((row) => {
-    const [address, port] = row[1].split(':');
-    return { address, port: Number.parseInt(port, 16) };
-  });
+  return rows.filter((row) => row[3] === '0A' && open.has(`socket:[${row[9]}]`))
+    .map((row) => Number.parseInt(row[1].split(':')[1], 16));
 }
-
-// 127.0.0.1, ::1, and 127.0.0.1 as an address of IPv6; each 32 bits in the order of the machine's bytes.
-const loopback = os.endianness() === 'LE' ? /^(0{16}FFFF0000)?0100007F$|^0{24}01000000$/
-  : /^(0{16}0000FFFF)?7F000001$|^0{24}00000001$/;
-const isOfThisMachine = (address) => loopback.test(address);
 
 // What runs in a directory: DIR/state.json has a process and a port for each emulator, and says whose it is. It stays
 // when nothing runs, since with it the logs beside it are ours. A process that changes it holds a lock on the directory,
@@ -143,29 +135,20 @@ function runningState({ directory }) {
 const most = 60; // seconds, of which they need one or two
 const logOf = (directory, name) => path.join(directory, `${name}.log`);
 
-function hold(port) {
+function hold() {
   return new Promise((resolve, reject) => {
     const server = net.createServer();
-    server.once('error', (error) => {
-      reject(error.code === 'EADDRINUSE' ? new Failure(`port ${port} is taken`)
-        : error.code === 'EACCES' ? new Failure(`port ${port} is only for root`) : error);
-    });
-    server.listen(port, '127.0.0.1', () => resolve(server));
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => resolve(server));
   });
 }
 
-// Free ports in place of those that are undefined; the others are looked at. All are held until the last one is
-// known, so that no two are the same.
-async function choosePorts(wanted) {
-  const held = [];
-  try {
-    // Wanted ones first: none of them may be given away as a free one.
-    const order = [...wanted.keys()].sort((a, b) => (wanted[a] === undefined) - (wanted[b] === undefined));
-    for (const i of order) held.push([i, await hold(wanted[i] ?? 0)]);
-    return held.sort((a, b) => a[0] - b[0]).map(([, server]) => server.address().port);
-  } finally {
-    await Promise.all(held.map(([, server]) => new Promise((closed) => server.close(closed))));
-  }
+// Free ports, held until the last one is known, so that no two are the same.
+async function freePorts(count) {
+  const held = await Promise.all(Array.from({ length: count }, hold));
+  const ports = held.map((server) => server.address().port);
+  await Promise.all(held.map((server) => new Promise((closed) => { server.close(closed); })));
+  return ports;
 }
 
 // The caller's AWS account has no part in this.
@@ -220,13 +203,7 @@ function startDetached({ command, environment }, directory, log) {
 async function awaitPort(name, one, log, signal) {
   const end = Date.now() + most * 1000;
   for (;;) {
-    const listeners = listenersOf(one.pid);
-    const open = listeners.filter(({ address }) => !isOfThisMachine(address));
-    if (open.length > 0) {
-      throw new Failure(`the local ${titles[name]} would accept connections from other machines, on port ` +
-        `${open[0].port}; log: ${log}`);
-    }
-    if (listeners.some(({ port }) => port === one.port)) return;
+    if (portsOf(one.pid).includes(one.port)) return;
     signal.throwIfAborted();
     if (!isAlive(one)) throw new Failure(`the local ${titles[name]} did not start; log: ${log}`);
     if (Date.now() > end) {
@@ -268,8 +245,7 @@ function take(directory) {
 // Those that were started are in `state`, even if it fails.
 async function startAll(options, state, signal) {
   const { directory } = options;
-  const wanted = [options['kinesis-port'], options['dynamodb-port'], undefined];
-  const ports = await choosePorts(wanted.map((port) => (port === undefined ? port : Number(port))));
+  const ports = await freePorts(3);
   signal.throwIfAborted();
   const all = Object.entries(programs(ports, options));
   for (const [name, program] of all) {
@@ -300,12 +276,6 @@ async function start(options) {
   const alive = namesAlive(before);
   if (alive.length > 0) {
     const state = runningState(options);
-    for (const name of alive) {
-      const wanted = options[`${name}-port`];
-      if (wanted === undefined || Number(wanted) === state[name].port) continue;
-      throw new Failure(`the local ${titles[name]} runs already, with the port ${state[name].port}; ` +
-        'kclxx local stop ends it');
-    }
     console.error(`kclxx local start: already running in ${directory}; kclxx local stop ends it`);
     printExports(state, directory);
     return 1;
@@ -345,5 +315,5 @@ async function status({ directory }) {
 }
 
 module.exports = {
-  startOf, isAlive, kill, listenersOf, isOfThisMachine, readState, writeState, runningState, start, stop, env, status,
+  startOf, isAlive, kill, readState, writeState, runningState, interruption, start, stop, env, status,
 };

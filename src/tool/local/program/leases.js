@@ -94,11 +94,6 @@ class Backlogs {
   }
 }
 
-function checkName(application) {
-  if (/^[\w.-]{3,255}$/.test(application)) return;
-  throw new Failure(`'${application}' is no name of an application: 3 to 255 letters, digits, '_', '-' and '.'`);
-}
-
 // As the KCL's is.
 function definition(application) {
   const key = (attribute, type) => ({ AttributeName: attribute, KeyType: type });
@@ -129,7 +124,6 @@ const unread = (shard) => ({
 
 // Puts a lease for each shard without a parent into the table, which is made unless the daemon has made it. It must hold no leases.
 async function create({ application, stream, ...options }) {
-  checkName(application);
   const state = runningState(options);
   const shards = rootsOf(await listShards(kinesisClient(state), stream));
   const dynamodb = dynamodbClient(state);
@@ -149,7 +143,6 @@ async function create({ application, stream, ...options }) {
 
 // The rows of the table, as `aws dynamodb scan` prints them. Nothing: there is no such table.
 async function readRows(dynamodb, application) {
-  checkName(application);
   const rows = [];
   try {
     let from;

@@ -2,7 +2,7 @@
 'use strict';
 const { setTimeout: sleep } = require('node:timers/promises');
 const { explained, Failure, kinesisClient } = require('./clients.js');
-const { runningState } = require('./emulators.js');
+const { interruption, runningState } = require('./emulators.js');
 const { listShards, noStream } = require('./streams.js');
 
 // Lines of bytes, and the records that they become. Pure.
@@ -154,13 +154,6 @@ async function payloads(separator) {
   for await (const some of linesOf(process.stdin, separator)) lines.push(...some.filter((line) => line.length > 0));
   if (lines.length === 0) throw new Failure('the file with the payloads has no line');
   return lines;
-}
-
-// Set when a signal asks this process to end.
-function interruption() {
-  const controller = new AbortController();
-  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(name, () => controller.abort());
-  return controller.signal;
 }
 
 // The file is stdin: the tool has opened it.

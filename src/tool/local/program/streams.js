@@ -68,13 +68,7 @@ const noStream = (stream) => ({
 const awaitStream = (kinesis, stream) => awaitState(() => kinesis('DescribeStreamSummary', { StreamName: stream }),
   ({ StreamDescriptionSummary }) => StreamDescriptionSummary.StreamStatus === 'ACTIVE');
 
-function checkName(stream) {
-  if (/^[\w.-]{1,128}$/.test(stream)) return;
-  throw new Failure(`'${stream}' is no name of a stream: 1 to 128 letters, digits, '_', '-' and '.'`);
-}
-
-async function createStream({ stream, shards, ...options }) {
-  checkName(stream);
+async function createStream({ stream, shards = 1, ...options }) {
   const kinesis = kinesisClient(runningState(options));
   await explained({ ResourceInUseException: `there is a stream ${stream} already` }, () =>
     kinesis('CreateStream', { StreamName: stream, ShardCount: Number(shards) }));
@@ -82,7 +76,6 @@ async function createStream({ stream, shards, ...options }) {
 }
 
 async function listShards(kinesis, stream) {
-  checkName(stream);
   const all = [];
   let next;
   do {

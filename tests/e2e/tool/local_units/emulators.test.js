@@ -4,11 +4,10 @@ const assert = require('node:assert/strict');
 const { spawn } = require('node:child_process');
 const { once } = require('node:events');
 const fs = require('node:fs');
-const net = require('node:net');
 const os = require('node:os');
 const path = require('node:path');
 const test = require('node:test');
-const { isAlive, isOfThisMachine, kill, listenersOf, startOf } = require('../../../../src/tool/local/program/emulators.js');
+const { isAlive, kill, startOf } = require('../../../../src/tool/local/program/emulators.js');
 const { start, status, stop } = require('../../../../src/tool/local/program/emulators.js');
 const { readState, writeState } = require('../../../../src/tool/local/program/emulators.js');
 
@@ -31,22 +30,6 @@ test('a process that got the id of an earlier one is neither taken for it nor ki
   child.stdin.end(); // only a living cat leaves with 0
   assert.deepEqual(await once(child, 'exit'), [0, null]);
   assert.equal(isAlive(one), false);
-});
-
-async function listening(t, ...address) {
-  const server = net.createServer().listen(0, ...address);
-  t.after(() => server.close());
-  await once(server, 'listening');
-  return server.address().port;
-}
-
-test('only loopback addresses are of this machine alone', async (t) => {
-  const isClosed = (wanted) => isOfThisMachine(listenersOf(process.pid).find(({ port }) => port === wanted).address);
-  assert.equal(isClosed(await listening(t, '127.0.0.1')), true);
-  assert.equal(isClosed(await listening(t, '::1')), true);
-  assert.equal(isClosed(await listening(t, '::ffff:127.0.0.1')), true);
-  assert.equal(isClosed(await listening(t, '0.0.0.0')), false);
-  assert.equal(isClosed(await listening(t)), false);
 });
 
 test('a damaged state is named, and no process in it is believed', (t) => {
