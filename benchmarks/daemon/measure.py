@@ -74,19 +74,19 @@ class Daemon:
             "kinesisEndpoint": f"http://127.0.0.1:{port}", "timeoutInSeconds": 3600, "failoverTimeMillis": 10000,
             "dynamoDBEndpoint": environment["AWS_ENDPOINT_URL_DYNAMODB"]}.items())
         (directory / "properties").write_text(text)
-        if java is None:
-            lines = output_of(TOOL, "daemon", "print-command", directory / "properties", *writer).splitlines()
-            line = next(line for line in lines if line.startswith("exec "))
-            command = [word for word in shlex.split(line.partition(" 3<<")[0])[1:] if not word.startswith("-XX:")]
-            command[command.index("-p") + 1] = "properties"
-            command[command.index("-l") + 1] = ROOT / "properties/logback.xml"
-            command.insert(1, "-XX:MaxRAM=4g")
-        else:
-            command = [TOOL, "daemon", "run", "properties", *writer, *java]
+        command = [TOOL, "daemon", "run", "properties", *writer, *(java or ())]
         variables = {**os.environ, **environment, "AWS_EC2_METADATA_DISABLED": "true"}
         # The properties have the addresses.
         variables = {key: value for key, value in variables.items()
                      if not key.startswith(("AWS_ENDPOINT_URL", "KCLXX_PROPERTY_"))}
+        if java is None:  # a Java that leaves out what the tool has chosen
+            real = os.path.join(os.environ["JAVA_HOME"], "bin/java") if "JAVA_HOME" in os.environ else "java"
+            program = directory / "java/bin/java"
+            program.parent.mkdir(parents=True)
+            program.write_text('#!/bin/bash\nfor one; do [[ $one == -XX:* ]] || words+=("$one"); done\n'
+                               f'exec {shlex.quote(real)} -XX:MaxRAM=4g "${{words[@]}}"\n')
+            program.chmod(0o755)
+            variables["JAVA_HOME"] = directory / "java"
         self.begin = time.monotonic()
         with open(directory / "log", "wb") as log:
             self.java = subprocess.Popen(list(map(str, command)), cwd=directory, env=variables, stdout=log,

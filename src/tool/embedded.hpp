@@ -16,7 +16,7 @@ struct project {
   std::string_view checksums;  ///< of each file, as sha256sum writes them
 };
 
-/// The daemon's, for KCL 2.x and 3.x.
+/// The daemon's, for KCL 2.x and 3.x; the pom has the versions of 3.x.
 extern const std::array<project, 2> projects;
 extern const project dynamodb_local;
 

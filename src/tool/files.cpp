@@ -6,14 +6,18 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <iomanip>
+#include <random>
 #include <sstream>
 #include <stdexcept>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <system_error>
+#include <tuple>
 #include <unistd.h>
 #include <utility>
 
@@ -43,56 +47,29 @@ void write_file(const std::filesystem::path& path, std::string_view text) {
   if (!out) cannot_set_up(path, "written");
 }
 
-atomic_file::atomic_file(std::string name, std::string_view first_bytes) : name_(std::move(name)) {
+result_file::result_file(std::string name, std::string_view first_bytes) : name_(std::move(name)) {
   std::error_code ignored;
   const auto status = std::filesystem::status(name_, ignored);
-  const bool replaces = std::filesystem::is_regular_file(status);
-  if (replaces) {
-    if (!begins_with(name_, first_bytes)) {
-      cannot_set_up(name_ + " is a file of another kind, and is not replaced");
-    }
-    // After the kernel, which does not follow each link (fs.protected_symlinks).
-    name_ = std::filesystem::canonical(name_).string();
+  is_new_ = !std::filesystem::exists(status);
+  if (std::filesystem::is_regular_file(status) && !begins_with(name_, first_bytes)) {
+    cannot_set_up(name_ + " is a file of another kind, and is not replaced");
   }
-  // A pipe or a device has no older result that could be lost.
-  if (std::filesystem::exists(status) && !replaces) {
-    file_ = io::descriptor(::open(name_.c_str(), O_WRONLY | O_CLOEXEC));
-  } else {
-    open();
-    if (replaces) ::fchmod(file_.get(), static_cast<mode_t>(status.permissions()));
-  }
-  if (!file_.is_open()) cannot_set_up(name_ + " cannot be made: " + std::strerror(errno));
+  file_ = io::descriptor(::open(name_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  if (!file_.is_open()) cannot_set_up(name_, "made");
 }
 
-// O_EXCL follows no symbolic link, and takes no file of another process.
-void atomic_file::open() {
-  constexpr int attempts = 100;
-  for (int i = 0; i < attempts && !file_.is_open(); ++i) {
-    part_ = name_ + "." + std::to_string(::getpid()) + "-" + std::to_string(i) + ".part";
-    file_ = io::descriptor(::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-    if (!file_.is_open() && errno != EEXIST) return;
-  }
+result_file::~result_file() {
+  if (is_new_) std::remove(name_.c_str());
 }
 
-atomic_file::~atomic_file() {
-  if (file_.is_open() && !part_.empty()) std::remove(part_.c_str());
-}
-
-void atomic_file::commit() {
-  // By hand: a file stream does not keep the reason of a failure.
+void result_file::commit() {
+  std::ignore = ::ftruncate(file_.get(), 0);  // no device or pipe has an older result
   if (const auto error = io::write_all(file_.get(), stream_.str())) {
     cannot_set_up(name_ + " cannot be written: " + error.message());
   }
   // Some file systems report only now that the disk is full.
-  const bool is_written = file_.close();
-  int error = errno;
-  const bool is_named =
-      is_written && (part_.empty() || std::rename(part_.c_str(), name_.c_str()) == 0);
-  if (is_named) return;
-  if (is_written) error = errno;
-  if (!part_.empty()) std::remove(part_.c_str());
-  cannot_set_up(name_ + (is_written ? " cannot be made: " : " cannot be written: ") +
-                std::strerror(error));
+  if (!file_.close()) cannot_set_up(name_, "written");
+  is_new_ = false;
 }
 
 namespace {
@@ -130,6 +107,22 @@ bool make_directory(const std::string& name) {
   return is_new;
 }
 
+void make_private_directory(const std::string& name) {
+  if (make_directory(name)) {
+    std::filesystem::permissions(name, std::filesystem::perms::owner_all);
+  }
+}
+
+std::string unique_name() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  std::ostringstream name;
+  name << std::put_time(&parts, "%Y%m%dT%H%M%SZ-") << std::hex << std::setw(8) << std::setfill('0')
+       << (std::random_device()() & 0xffffffffU);
+  return name.str();
+}
+
 input_file::input_file(std::string name)
     : name_(std::move(name)),
       file_(name_ == "-" ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
@@ -161,10 +154,10 @@ std::string text_of_file(const std::string& name) {
   return text;
 }
 
-output_file::output_file(std::string name, access readers)
+output_file::output_file(std::string name)
     : name_(std::move(name)),
       file_(::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_APPEND | O_CLOEXEC,
-                   readers == access::owner ? 0600 : 0666)) {
+                   0600)) {
   if (!file_.is_open()) fail(name_, "made");
 }
 

@@ -19,29 +19,26 @@ namespace kclxx::tool {
 /// Errors: command_error.
 void write_file(const std::filesystem::path& path, std::string_view text);
 
-/// A file for a command's results. It is written beside its name, under a name that is no other
-/// process's, and takes its name with commit(), so that nothing half done, and no failure, replaces
-/// an older one. Only its owner can read it, since results quote records and what a child wrote;
-/// one in the place of an older one has that one's permissions. A symbolic link stays.
-class atomic_file {
+/// A file for a command's results, which are written at its end. Only its owner can read a new one,
+/// since results quote records and what a child wrote.
+class result_file {
  public:
   /// `first_bytes`: what files of this kind begin with; a file that is there and is another, a
-  /// transcript for instance, is not replaced.
+  /// transcript for instance, is not written over.
   /// Errors: command_error.
-  atomic_file(std::string name, std::string_view first_bytes);
-  ~atomic_file();
-  atomic_file(const atomic_file&) = delete;
-  atomic_file& operator=(const atomic_file&) = delete;
+  result_file(std::string name, std::string_view first_bytes);
+  /// A new file without results is removed.
+  ~result_file();
+  result_file(const result_file&) = delete;
+  result_file& operator=(const result_file&) = delete;
 
   [[nodiscard]] std::ostream& stream() noexcept { return stream_; }
   /// Errors: command_error when not all could be written.
   void commit();
 
  private:
-  void open();
-
   std::string name_;
-  std::string part_;  // empty: it is written in place
+  bool is_new_ = false;
   io::descriptor file_;
   std::ostringstream stream_;
 };
@@ -69,16 +66,21 @@ class input_file : public transcript::byte_source {
   std::unique_ptr<readiness> readiness_;  // of what is not always ready, as a file is
 };
 
+/// The same, for its owner alone.
+void make_private_directory(const std::string& name);
+
+/// "20261121T070000Z-0123abcd", for a name that no other machine makes, either.
+std::string unique_name();
+
 /// All that a file has; "-" is stdin.
 /// Errors: std::system_error, with the file's name.
 std::string text_of_file(const std::string& name);
 
-/// A new file to append to; one writev(2) for each write.
+/// A new file to append to, for its owner alone; one writev(2) for each write.
 /// Errors: std::system_error, with the file's name.
 class output_file : public transcript::byte_sink {
  public:
-  enum class access { default_mode, owner };
-  explicit output_file(std::string name, access readers = access::default_mode);
+  explicit output_file(std::string name);
   void write(std::span<const std::string_view> pieces) override;
   /// Gives it another name in the same file system; one that is there already is replaced.
   void rename(const std::string& target);

@@ -107,17 +107,19 @@ std::vector<std::string> hashes_of(const fs::path& folder, const std::vector<che
   return hashes;
 }
 
-enum class fault { missing, changed, added };
-using on_fault = std::function<void(fault what, const std::string& name)>;
-
 /// A jar of ours (see own_jar), and the file with its checksum.
 bool is_own(const std::string& name) {
   return name.starts_with("kclxx-") && (name.ends_with(".jar") || name.ends_with(".sha256"));
 }
 
-/// Calls `report`, which throws, for the first entry of a folder that is not as expected.
-std::vector<fs::path> compare(const fs::path& folder, std::vector<checksum> expected,
-                              const on_fault& report) {
+/// The expected files. Errors: command_error for the first entry of a folder that is not as
+/// expected: `subject`, that entry, and `remedy`.
+std::vector<fs::path> compare(const fs::path& folder, std::string_view checksums,
+                              const std::string& subject, const std::string& remedy) {
+  const auto expect = [&](bool is_so, const std::string& name, const char* fault) {
+    if (!is_so) cannot_set_up(subject + ": " + name + fault + remedy);
+  };
+  std::vector<checksum> expected = parsed(checksums, folder / checksum_file);
   std::set<std::string> names = names_in(folder);
   names.erase(checksum_file);
   std::vector<fs::path> files;
@@ -130,14 +132,14 @@ std::vector<fs::path> compare(const fs::path& folder, std::vector<checksum> expe
   std::erase_if(names,
                 [](const std::string& name) { return name.ends_with(".sha256") && is_own(name); });
   for (const checksum& one : expected) {
-    if (names.erase(one.name) == 0) report(fault::missing, one.name);
-    if (!S_ISREG(status_of(folder / one.name).st_mode)) report(fault::changed, one.name);
+    expect(names.erase(one.name) == 1, one.name, " is missing");
+    expect(S_ISREG(status_of(folder / one.name).st_mode), one.name, " was changed");
     files.push_back(folder / one.name);
   }
-  if (!names.empty()) report(fault::added, *names.begin());
+  expect(names.empty(), names.empty() ? "" : *names.begin(), " was added");
   const std::vector<std::string> hashes = hashes_of(folder, expected);
   for (std::size_t i = 0; i < hashes.size(); ++i) {
-    if (hashes[i] != expected[i].hash) report(fault::changed, expected[i].name);
+    expect(hashes[i] == expected[i].hash, expected[i].name, " was changed");
   }
   return files;
 }
@@ -152,33 +154,7 @@ std::vector<fs::path> jars_in(const fs::path& folder) {
 
 std::vector<fs::path> as_fetched(const fs::path& folder, std::string_view checksums,
                                  const std::string& remedy) {
-  return compare(folder, parsed(checksums, folder / checksum_file),
-                 [&](fault what, const std::string& name) {
-                   cannot_set_up(folder.string() + " is not as it was fetched: " + name +
-                                 (what == fault::missing   ? " is missing"
-                                  : what == fault::changed ? " was changed"
-                                                           : " was added") +
-                                 remedy);
-                 });
-}
-
-void expect_fetched(const fs::path& folder, std::string_view checksums) {
-  compare(folder, parsed(checksums, checksum_file), [](fault what, const std::string& name) {
-    const std::string nothing = ", so nothing was installed";
-    cannot_set_up(what == fault::missing ? name + " was not brought" + nothing
-                  : what == fault::added
-                      ? name + " was brought, and is not among the expected files" + nothing
-                      : name + " does not have the expected SHA-256 checksum" + nothing +
-                            ". Remove it from the program's own cache; check the mirror it "
-                            "came from");
-  });
-}
-
-std::vector<std::string> words_of(const char* text) {
-  std::istringstream words(text == nullptr ? "" : text);
-  std::vector<std::string> all;
-  for (std::string word; words >> word;) all.push_back(word);
-  return all;
+  return compare(folder, checksums, folder.string() + " is not as it was fetched", remedy);
 }
 
 std::string program_of(const std::string& name, const std::string& debian_package) {
@@ -191,28 +167,20 @@ void announce(const std::string& name, const std::string& contents) {
             << std::endl;
 }
 
-void expect_success(const std::string& name, const program_result& made, bool is_offline) {
+void expect_success(const std::string& name, const program_result& made) {
   const int status = made.end.shell_status();
   if (status == 0) return;
-  cannot_set_up(name + " failed with status " + std::to_string(status) + "; see its last lines" +
-                (is_offline ? " (offline: it has only what it downloaded before)" : ""));
+  cannot_set_up(name + " failed with status " + std::to_string(status) + "; see its last lines");
 }
 
 }  // namespace
 
-fs::path default_cache() {
-  const auto set = [](const char* name) {
-    const char* const value = std::getenv(name);
-    return value == nullptr ? std::string() : std::string(value);
-  };
-  if (const std::string cache = set("XDG_CACHE_HOME"); cache.starts_with('/')) {
-    return fs::path(cache) / "kclxx";
+fs::path user_folder(const char* xdg, const char* below_home) {
+  if (const std::string set = variable(xdg); set.starts_with('/')) return fs::path(set) / "kclxx";
+  if (const std::string home = variable("HOME"); !home.empty()) {
+    return fs::path(home) / below_home / "kclxx";
   }
-  if (const std::string home = set("HOME"); !home.empty()) {
-    return fs::path(home) / ".cache" / "kclxx";
-  }
-  cannot_set_up(
-      "neither XDG_CACHE_HOME, as an absolute path, nor HOME is set: no place for a cache");
+  cannot_set_up("neither " + std::string(xdg) + ", as an absolute path, nor HOME is set");
 }
 
 io::descriptor lock_folder(const fs::path& folder) {
@@ -294,7 +262,9 @@ std::vector<fs::path> fetch_package(const fs::path& cache, const package& wanted
   try {
     fill(partial);
     if (!wanted.checksums.empty()) {
-      expect_fetched(partial, wanted.checksums);
+      compare(partial, wanted.checksums, "what came is not what was expected",
+              ", so nothing was installed. Remove it from the program's own cache; check the "
+              "mirror it came from");
       write_file(partial / checksum_file, wanted.checksums);
     }
     fs::rename(partial, place);
@@ -336,13 +306,12 @@ std::string class_path(const std::vector<fs::path>& files) {
 }
 
 bool run_maven(const fs::path& folder, std::string_view pom, const std::string& contents,
-               bool is_offline, std::string* output) {
+               std::string* output) {
   const fs::path file = folder / "pom.xml";
   // Maven knows MAVEN_ARGS since 3.9; so that every Maven does, they are given to it by us.
   std::vector<std::string> command{"env", "-u", "MAVEN_ARGS", program_of("mvn", "maven"),
                                    "-q",  "-B", "-C",         "-Dstyle.color=never"};
-  for (const std::string& one : words_of(std::getenv("MAVEN_ARGS"))) command.push_back(one);
-  if (is_offline) command.emplace_back("-o");
+  for (const std::string& one : words_of(variable("MAVEN_ARGS"))) command.push_back(one);
   command.insert(command.end(), {"-f", file.string(), "dependency:copy-dependencies",
                                  "-DincludeScope=runtime", "-DoutputDirectory=" + folder.string()});
   write_file(file, pom);
@@ -351,21 +320,20 @@ bool run_maven(const fs::path& folder, std::string_view pom, const std::string& 
       run_program(command, output == nullptr ? program_output::to_stderr : program_output::kept);
   fs::remove(file);
   if (output == nullptr) {
-    expect_success("mvn", made, is_offline);
+    expect_success("mvn", made);
   } else {
     *output = made.output + made.error;
   }
   return made.end.is_success();
 }
 
-void run_npm(const fs::path& folder, const std::string& contents, bool is_offline) {
+void run_npm(const fs::path& folder, const std::string& contents) {
   // No script of a package runs: none of them needs one.
   std::vector<std::string> command{
       program_of("npm", "npm"), "ci",         "--prefix",  folder.string(),
       "--ignore-scripts",       "--no-audit", "--no-fund", "--no-update-notifier"};
-  if (is_offline) command.emplace_back("--offline");
   announce("npm", contents);
-  expect_success("npm", run_program(command, program_output::to_stderr), is_offline);
+  expect_success("npm", run_program(command, program_output::to_stderr));
 }
 
 }  // namespace kclxx::tool

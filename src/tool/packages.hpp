@@ -22,9 +22,10 @@ struct package {
 /// Beside the files: their checksums. Whoever copies the folder takes them along.
 inline constexpr const char* checksum_file = "SHA256SUMS";
 
-/// Where packages are kept when no folder is named: $XDG_CACHE_HOME/kclxx, or ~/.cache/kclxx.
+/// What is kept where no folder is named: $XDG/kclxx, or ~/BELOW_HOME/kclxx.
 /// Errors: command_error when neither variable is set.
-std::filesystem::path default_cache();
+std::filesystem::path user_folder(const char* xdg, const char* below_home);
+inline std::filesystem::path default_cache() { return user_folder("XDG_CACHE_HOME", ".cache"); }
 
 /// A lock that only this user can take: `folder`/.lock, which nobody else may open. A program that
 /// this one starts or becomes keeps it.
@@ -64,15 +65,15 @@ std::string hash_of(const std::filesystem::path& file);
 /// The jars among files, for Java's option -cp. Errors: command_error for a path with a colon.
 std::string class_path(const std::vector<std::filesystem::path>& files);
 
-// Both programs use the user's settings, mirrors and proxies; offline, only what they downloaded
-// before. Their output goes to stderr, where `contents` is announced.
+// Both programs use the user's settings, mirrors and proxies. Their output goes to stderr, where
+// `contents` is announced.
 // Errors: command_error with how to get the program, or that it failed.
 
 /// Has Maven bring the jars of a project into a folder. `output`: what Maven prints goes there, and
 /// the result tells whether it succeeded.
 bool run_maven(const std::filesystem::path& folder, std::string_view pom,
-               const std::string& contents, bool is_offline, std::string* output = nullptr);
+               const std::string& contents, std::string* output = nullptr);
 /// Has npm bring what the package-lock.json of a folder names, without running scripts.
-void run_npm(const std::filesystem::path& folder, const std::string& contents, bool is_offline);
+void run_npm(const std::filesystem::path& folder, const std::string& contents);
 
 }  // namespace kclxx::tool

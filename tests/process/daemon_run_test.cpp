@@ -111,15 +111,6 @@ TEST_CASE("run names Java's process to the programs below it", "[daemon][run][wo
   CHECK(run.out == named + named);
 }
 
-TEST_CASE("run --share puts kclxx-share, which lies beside the tool, in front of the program",
-          "[daemon][run]") {
-  const furnished box;
-  const auto run = box.kclxx({"daemon", "run", "--share", "a.properties", "--jars", "jars"});
-  CHECK(run.status == 0);
-  CHECK(contains(run.out, "properties\nexecutableName=" KCLXX_SHARE "\\ /bin/true\n"));
-  CHECK_FALSE(contains(run.err, "problem"));
-}
-
 TEST_CASE("a worker id is made when there is none, for the daemon and its children",
           "[daemon][run]") {
   const furnished box;
@@ -248,68 +239,16 @@ TEST_CASE("what run needs and does not find is one line", "[daemon][run]") {
   CHECK(box.kclxx({"daemon", "run", "a.properties", "--heap", "much"}).status == 2);
 }
 
-TEST_CASE("print-command prints what sh then runs to the same effect", "[daemon][run]") {
-  const furnished box;
-  const words options{"a.properties", "--jars", "jars", "--", "-Dquote='$HOME *'"};
-  words print{"daemon", "print-command"};
-  print.insert(print.end(), options.begin(), options.end());
-  words run{"daemon", "run"};
-  run.insert(run.end(), options.begin(), options.end());
-  const std::vector<std::string> environment{"KCLXX_PROPERTY_tableName=it's \"mine\""};
-  const auto printed = box.kclxx(print, environment);
-  REQUIRE(printed.status == 0);
-  box.write("script", printed.out);
-  const auto by_sh = box.start({"sh", "script"}).result();
-  const std::string expected = box.kclxx(run, environment).out;
-  // Where the files are is all that differs.
-  const auto without = [](std::string text, const std::string& part) {
-    for (auto at = text.find(part); at != std::string::npos; at = text.find(part)) {
-      const auto line_end = text.find('\n', at);
-      text.erase(at, line_end - at + 1);
-    }
-    return text;
-  };
-  const auto comparable = [&](const std::string& text) {
-    return without(without(without(text, "arg: /dev/fd/"), "arg: /proc/self/fd/"),
-                   "KCLXX_PROPERTY_");
-  };
-  CHECK(by_sh.status == 0);
-  CHECK(comparable(by_sh.out) == comparable(expected));
-  CHECK(contains(by_sh.out, "tableName=it\\'s\\ \\\"mine\\\"\n"));
-}
-
-TEST_CASE("a path that looks like an assignment is the program all the same", "[daemon][run]") {
-  const furnished box;
-  box.program("f=j/bin/java", "echo started\n");
-  const auto printed = box.kclxx({"daemon", "print-command", "a.properties", "--jars", "jars"},
-                                 {"JAVA_HOME=" + (box / "f=j").string()});
-  box.write("script", printed.out);
-  CHECK(box.start({"sh", "script"}).result().out == "started\n");
-}
-
-TEST_CASE("a NUL in a property is refused: no variable and no script has one", "[daemon][run]") {
+TEST_CASE("a NUL in a property is refused: no variable has one", "[daemon][run]") {
   const furnished box;
   box.write("b.properties", properties + "streamName=a\\u0000b\n");
-  for (const char* command : {"run", "print-command"}) {
-    const auto refused = box.kclxx({"daemon", command, "b.properties", "--jars", "jars"});
-    CHECK(refused.status == 5);
-    CHECK(refused.out.empty());
-    CHECK(contains(refused.err, "b.properties:12: streamName has a NUL"));
-  }
+  const auto refused = box.kclxx({"daemon", "run", "b.properties", "--jars", "jars"});
+  CHECK(refused.status == 5);
+  CHECK(refused.out.empty());
+  CHECK(contains(refused.err, "b.properties:12: streamName has a NUL"));
   const auto checked = box.kclxx({"daemon", "check", "b.properties"});
   CHECK(checked.status == 1);
   CHECK(checked.out.starts_with("b.properties:12: error: streamName has a NUL"));
-}
-
-TEST_CASE("the printed command replaces the shell, so a signal to it reaches Java",
-          "[daemon][run]") {
-  const furnished box;
-  box.program("bin/java", "echo $$\n");
-  box.write("script", box.kclxx({"daemon", "print-command", "a.properties", "--jars", "jars"}).out);
-  forked_copy shell = box.start({"sh", "script"});
-  const auto by_sh = shell.result();
-  CHECK(by_sh.status == 0);
-  CHECK(by_sh.out == std::to_string(shell.pid()) + "\n");
 }
 
 TEST_CASE("check lists problems with their place, and its status shows whether there are any",
@@ -370,8 +309,7 @@ TEST_CASE("check asks the daemon's reader where it is, and otherwise says that i
   CHECK(box.run().status == 1);
 }
 
-TEST_CASE("run starts the daemon in our class where it was compiled, and print-command never",
-          "[daemon][run]") {
+TEST_CASE("run starts the daemon in our class where it was compiled", "[daemon][run]") {
   const furnished box;
   box.write(own_jar(box), "");
   box.write("jars/kclxx-0123456789ab.jar", "");  // of another kclxx
@@ -379,9 +317,6 @@ TEST_CASE("run starts the daemon in our class where it was compiled, and print-c
   CHECK(contains(run.out, "/" + own_jar(box)));
   CHECK_FALSE(contains(run.out, "kclxx-0123456789ab"));
   CHECK(contains(run.out, "\narg: software.amazon.kinesis.multilang.config.OneStreamDaemon\n"));
-  const auto printed = box.kclxx({"daemon", "print-command", "a.properties", "--jars", "jars"});
-  CHECK_FALSE(contains(printed.out, "jars/kclxx-"));
-  CHECK(contains(printed.out, " software.amazon.kinesis.multilang.MultiLangDaemon "));
 }
 
 TEST_CASE("the writer of batches that runs is named: of a daemon with another hash its own",
@@ -396,12 +331,6 @@ TEST_CASE("the writer of batches that runs is named: of a daemon with another ha
     CHECK(run.err == (is_ours ? "" : "kclxx daemon run: " + theirs + line + "\n"));
     CHECK(contains(run.out, "-cp\narg: " + class_path));
     CHECK(contains(run.out, "arg: -Dkclxx.writer=true\n") == is_ours);
-    words print{"daemon", "print-command", "a.properties", "--jars", "jars"};
-    print.insert(print.end(), more.begin(), more.end());
-    const auto printed = box.kclxx(print);
-    CHECK(printed.out.starts_with(
-        (is_ours ? "# kclxx's writer writes the batches" : "# " + theirs + line) + "\n"));
-    CHECK(contains(printed.out, ours) == is_ours);
   };
   const std::string jar = (box / "jars/amazon-kinesis-client-multilang-0.jar").string();
   expect({}, "kclxx's was not compared with this version's", jar + ":" + ours, false);

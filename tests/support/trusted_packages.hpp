@@ -11,11 +11,12 @@ namespace kclxx::test {
 /// of the expected names with the text "jar".
 inline const std::string bring_jars =
     "for a; do case $a in -DoutputDirectory=*) to=${a#*=};; esac; done\n"
-    "for pom in " KCLXX_SOURCE_DIR "/src/tool/daemon/jars/*/pom.xml " KCLXX_SOURCE_DIR
-    "/src/tool/local/dynamodb/pom.xml; do\n"
-    "  cmp -s $to/pom.xml $pom || continue\n"
-    "  while read -r hash name; do echo jar > \"$to/$name\"; done < ${pom%pom.xml}SHA256SUMS\n"
-    "done\n";
+    "from=\n"
+    "grep -q '<core.version>2.7.2<' $to/pom.xml && from=daemon/jars/kcl2\n"
+    "grep -q '<core.version>3.5.1<' $to/pom.xml && from=daemon/jars/kcl3\n"
+    "grep -q DynamoDBLocal $to/pom.xml && from=local/dynamodb\n"
+    "[ -z $from ] || while read -r hash name; do echo jar > \"$to/$name\"; done < " KCLXX_SOURCE_DIR
+    "/src/tool/$from/SHA256SUMS\n";
 
 /// Puts a sha256sum into the sandbox that takes a file with the text "jar" for the published one of
 /// its name, since a test brings no real jars. Of all other files it tells the truth.

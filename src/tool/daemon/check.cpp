@@ -86,14 +86,10 @@ bool polls(const checked_file& file) {
   for (const reading& one : file.where.readings) {
     if (one.kind == "retrieval") return one.text == "POLLING";
   }
-  // Objects in Java count with any value; the others when they are not 0.
-  static constexpr std::array<std::string_view, 2> objects{"retryGetRecordsInSeconds",
-                                                           "maxGetRecordsThreadPool"};
-  static constexpr std::array<std::string_view, 3> numbers{
-      "maxRecords", "idleTimeBetweenReadsInMillis", "millisBehindLatestThresholdForReducedTps"};
-  return std::any_of(objects.begin(), objects.end(), [&](auto key) { return file.has(key); }) ||
-         std::any_of(numbers.begin(), numbers.end(),
-                     [&](auto key) { return !file.is_clearly_zero(key); });
+  static constexpr std::array<std::string_view, 5> keys{
+      "retryGetRecordsInSeconds", "maxGetRecordsThreadPool", "maxRecords",
+      "idleTimeBetweenReadsInMillis", "millisBehindLatestThresholdForReducedTps"};
+  return std::any_of(keys.begin(), keys.end(), [&](auto key) { return file.has(key); });
 }
 
 const char* const no_start = "The daemon does not start without it.";
@@ -400,12 +396,6 @@ void check_unknown(checked_file& file, const property& one) {
     return file.add(&one, warning, "{key} is misspelt: keys are case-sensitive", ignored,
                     "Write " + near + ".");
   }
-  for (const property_hint& hint : property_hints()) {
-    if (hint.key == one.key) {
-      return file.add(&one, warning, "{key} is not a key of " + in, ignored,
-                      std::string(hint.advice));
-    }
-  }
   const kcl_version other = file.kcl() == kcl_version::kcl3 ? kcl_version::kcl2 : kcl_version::kcl3;
   const std::string suggestion = near.empty() ? remove_it : "Did you mean " + near + "?";
   if (find_row(one.key, other) != nullptr) {
@@ -520,7 +510,6 @@ void check_executable(checked_file& file) {
   }
   const std::string program = first_word(command);
   const std::string names = "{key} names \"" + program + "\", which ";
-  const std::string write_path = "Write the program's path.";
   const executable_state state = file.where.look(program);
   if (state == executable_state::ok) {
     std::string rest = rest_of(command);
@@ -539,17 +528,16 @@ void check_executable(checked_file& file) {
     file.add(place, error, "{key} has quotes, ~ or $ in \"" + program + "\"",
              "There is no shell: they are read as part of the name. " + no_child,
              "Write the path itself, without blanks.");
-  } else if (state == executable_state::missing) {
-    file.add(place, error, names + "is not there", no_child,
-             write_path + (program.starts_with('/') ? ""
-                           : program.find('/') == std::string::npos
-                               ? " A bare name is looked up in PATH."
-                               : " A relative path starts at the daemon's working directory; this "
-                                 "check took its own."));
-  } else if (state == executable_state::directory) {
-    file.add(place, error, names + "is a directory", no_child, write_path);
   } else {
-    file.add(place, error, names + "cannot be executed", no_child, "chmod +x " + program);
+    file.add(place, error,
+             names + (state == executable_state::missing     ? "is not there"
+                      : state == executable_state::directory ? "is a directory"
+                                                             : "cannot be executed"),
+             no_child,
+             "Write the path of a program that the daemon's user can execute (chmod +x). A bare "
+             "name is looked "
+             "up in PATH; a relative path starts at the daemon's working directory, and here at "
+             "that of this check.");
   }
 }
 

@@ -24,11 +24,6 @@ void add_kcl_option(CLI::App& command, kcl_choice& kcl) {
       });
 }
 
-void add_file_option(CLI::App& command, std::string& file) {
-  command.add_option("FILE", file, "The daemon's properties; KCLXX_PROPERTY_<key>=value overrides")
-      ->required();
-}
-
 std::string not_a_size(const std::string& text) {
   const bool has_unit =
       !text.empty() && std::string("kKmMgG").find(text.back()) != std::string::npos;
@@ -38,39 +33,46 @@ std::string not_a_size(const std::string& text) {
   return is_size ? "" : text + " is not a size; write for example 512m or 2g";
 }
 
-void add_heap_option(CLI::App& command, std::string& heap) {
-  add_option(command, "SIZE", "--heap", heap,
+/// Of `run` and `check`.
+void add_common_options(CLI::App& command, launch_options& options) {
+  command
+      .add_option("FILE", options.file,
+                  "The daemon's properties; KCLXX_PROPERTY_<key>=value overrides")
+      ->required();
+  add_kcl_option(command, options.kcl);
+  add_option(command, "SIZE", "--heap", options.heap,
              "The maximum size of Java's heap, like 512m  [half of the memory]")
       ->check(CLI::Validator(not_a_size, ""));
-}
-
-void add_places(CLI::App& command, jar_place& place) {
   auto* const jars =
-      add_option(command, "DIR", "--jars", place.jars, "The folder with the daemon's jars");
-  add_option(command, "DIR", "--cache", place.cache, "The folder that `fetch --cache` was given")
+      add_option(command, "DIR", "--jars", options.place.jars, "The folder with the daemon's jars");
+  add_option(command, "DIR", "--cache", options.place.cache,
+             "The folder that `fetch --cache` was given")
       ->excludes(jars);
-}
-
-void add_writer_option(CLI::App& command, launch_options& options) {
   command.add_flag(
       "--stock-writer", options.has_stock_writer,
       "The daemon's own writer of batches, not kclxx's, which writes the same for less");
 }
 
-void add_launch_options(CLI::App& command, launch_options& options) {
-  add_file_option(command, options.file);
-  add_kcl_option(command, options.kcl);
-  add_heap_option(command, options.heap);
-  command.add_flag("--busy", options.is_busy,
+void add_run(CLI::App& daemon, invocation& run) {
+  CLI::App& command = add_command(
+      daemon,
+      {"run",
+       "Becomes the daemon: the process stays the same, so signals reach it directly.\n"
+       "Arguments after -- are options of Java, and take precedence over those that are "
+       "chosen.",
+       "kclxx daemon run aws.properties --heap 512m -- -XX:+UseG1GC"},
+      child_use::java_options, run);
+  auto options = std::make_shared<launch_options>();
+  add_common_options(command, *options);
+  command.add_flag("--busy", options->is_busy,
                    "Java is to deliver at a high rate for long: it compiles more, and takes more "
                    "memory");
-  add_option(command, "FILE", "--logback", options.logging,
+  add_option(command, "FILE", "--logback", options->logging,
              "The daemon's logging configuration instead of the built-in one");
-  add_writer_option(command, options);
-  command.add_flag(
-      "--share", options.is_shared,
-      "One process of the program for all shards: kclxx-share in front of executableName");
-  add_places(command, options.place);
+  command.callback([options, &run] {
+    options->java_options = run.child;
+    run_daemon(*options);
+  });
 }
 
 std::string count_of(std::size_t number, const std::string& noun) {
@@ -125,27 +127,13 @@ void add_fetch(CLI::App& daemon, invocation& run) {
   struct request {
     kcl_choice kcl;
     std::string cache;
-    bool is_offline = false;
   };
   auto wanted = std::make_shared<request>();
   add_kcl_option(command, wanted->kcl);
   add_option(command, "DIR", "--cache", wanted->cache,
              "The cache's folder  [$XDG_CACHE_HOME/kclxx, or ~/.cache/kclxx]");
-  command.add_flag("--offline", wanted->is_offline, "Use only what Maven's local repository has");
-  command.callback([wanted] {
-    std::cout << fetch_jars(wanted->cache, wanted->kcl, wanted->is_offline).string() << std::endl;
-  });
-}
-
-void add_launch(CLI::App& daemon, const command_text& text, void (*launch)(const launch_options&),
-                invocation& run) {
-  CLI::App& command = add_command(daemon, text, child_use::java_options, run);
-  auto options = std::make_shared<launch_options>();
-  add_launch_options(command, *options);
-  command.callback([options, launch, &run] {
-    options->java_options = run.child;
-    launch(*options);
-  });
+  command.callback(
+      [wanted] { std::cout << fetch_jars(wanted->cache, wanted->kcl).string() << std::endl; });
 }
 
 void add_check(CLI::App& daemon, invocation& run) {
@@ -158,11 +146,7 @@ void add_check(CLI::App& daemon, invocation& run) {
                   child_use::none, run);
   auto options = std::make_shared<launch_options>();
   auto is_strict = std::make_shared<bool>(false);
-  add_file_option(command, options->file);
-  add_kcl_option(command, options->kcl);
-  add_places(command, options->place);
-  add_heap_option(command, options->heap);
-  add_writer_option(command, *options);
+  add_common_options(command, *options);
   command.add_flag(
       "--without-program", options->is_without_program,
       "The program that executableName names is not on this machine: do not look for it");
@@ -179,17 +163,7 @@ void add_daemon_command(CLI::App& app, invocation& run) {
   daemon.footer("kclxx daemon COMMAND --help has an example of each.");
   add_fetch(daemon, run);
   add_check(daemon, run);
-  add_launch(daemon,
-             {"run",
-              "Becomes the daemon: the process stays the same, so signals reach it directly.\n"
-              "Arguments after -- are options of Java, and take precedence over those that are "
-              "chosen.",
-              "kclxx daemon run aws.properties --heap 512m -- -XX:+UseG1GC"},
-             run_daemon, run);
-  add_launch(daemon,
-             {"print-command", "Prints the command that `run` would execute, for sh.",
-              "kclxx daemon print-command aws.properties --heap 512m > start-daemon"},
-             print_daemon_command, run);
+  add_run(daemon, run);
 }
 
 }  // namespace kclxx::tool

@@ -19,22 +19,24 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::string with_version(std::string_view pom, std::string_view tested, std::string_view wanted) {
-  return boost::replace_all_copy(std::string(pom), ">" + std::string(tested) + "<",
-                                 ">" + std::string(wanted) + "<");
+std::string pom_with(std::string_view core, std::string_view daemon) {
+  std::string pom(jars_of(kcl_version::kcl3).pom);
+  const kcl_parts there = tested_parts(kcl_version::kcl3);
+  for (const auto& [old, wanted] : {std::pair(there.daemon, daemon), std::pair(there.core, core)}) {
+    boost::replace_all(pom, ">" + std::string(old) + "<", ">" + std::string(wanted) + "<");
+  }
+  return pom;
 }
 
 /// A core of another version than the tested one, under the daemon of the same version if there is
 /// one: of the daemon fewer versions are published.
-void bring_other_version(const fs::path& folder, const kcl_choice& kcl, bool is_offline) {
+void bring_other_version(const fs::path& folder, const kcl_choice& kcl) {
   const kcl_parts tested = tested_parts(kcl.which);
-  const std::string pom = with_version(jars_of(kcl.which).pom, tested.core, kcl.core);
   std::string output;
   const auto bring = [&](std::string_view daemon) {
     output.clear();
-    return run_maven(folder, with_version(pom, tested.daemon, daemon),
-                     "KCL " + kcl.core + " with the daemon " + std::string(daemon), is_offline,
-                     &output);
+    return run_maven(folder, pom_with(kcl.core, daemon),
+                     "KCL " + kcl.core + " with the daemon " + std::string(daemon), &output);
   };
   bool is_there = bring(kcl.core);
   // Any other failure, as of a mirror or offline, does not tell which daemons there are.
@@ -45,9 +47,7 @@ void bring_other_version(const fs::path& folder, const kcl_choice& kcl, bool is_
   }
   std::cerr << output;
   if (is_there) return;
-  cannot_set_up(is_offline ? "Maven's local repository has not all of KCL " + kcl.core +
-                                 "; which daemons there are is not known offline"
-                           : "mvn failed; see its last lines");
+  cannot_set_up("mvn failed; see its last lines");
 }
 
 fs::path cache_at(const std::string& name) {
@@ -205,12 +205,13 @@ bool has_tested_daemon(const std::vector<fs::path>& files) {
   });
 }
 
-fs::path fetch_jars(const std::string& cache, const kcl_choice& kcl, bool is_offline) {
+fs::path fetch_jars(const std::string& cache, const kcl_choice& kcl) {
   const named_package wanted(kcl);
   const auto fill = [&](const fs::path& folder) {
-    if (!kcl.core.empty()) return bring_other_version(folder, kcl, is_offline);
-    run_maven(folder, jars_of(kcl.which).pom, "the daemon of " + std::string(name_of(kcl.which)),
-              is_offline);
+    if (!kcl.core.empty()) return bring_other_version(folder, kcl);
+    const kcl_parts tested = tested_parts(kcl.which);
+    run_maven(folder, pom_with(tested.core, tested.daemon),
+              "the daemon of " + std::string(name_of(kcl.which)));
   };
   const auto files = fetch_package(cache_at(cache), wanted.get(), fetch_command(kcl, cache), fill);
   fs::path place = cache_at(cache) / wanted.name;

@@ -71,6 +71,6 @@ bool has_tested_daemon(const std::vector<std::filesystem::path>& files);
 /// not the tested one no checksums are known. Where there is a JDK it compiles src/java beside
 /// them; otherwise a line says what is missing. Blocking: until Maven is done. Its output goes to
 /// stderr. Errors: command_error.
-std::filesystem::path fetch_jars(const std::string& cache, const kcl_choice& kcl, bool is_offline);
+std::filesystem::path fetch_jars(const std::string& cache, const kcl_choice& kcl);
 
 }  // namespace kclxx::tool

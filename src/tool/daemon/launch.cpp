@@ -15,8 +15,10 @@
 #include <iterator>
 #include <random>
 #include <sstream>
+#include <string>
 #include <string_view>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,7 +26,6 @@
 #include "io/descriptor.hpp"
 #include "io/line_writer.hpp"
 #include "tool/command_error.hpp"
-#include "tool/daemon/start_guard.hpp"
 #include "tool/files.hpp"
 #include "tool/packages.hpp"
 #include "tool/process/program.hpp"
@@ -32,6 +33,98 @@
 namespace kclxx::tool {
 
 namespace {
+
+/// So much of a line is looked at, without waiting for the rest of it.
+constexpr std::size_t head_size = 1024;
+
+[[noreturn]] void end_java(pid_t java) {
+  // As process 1 it gets no SIGKILL from its own namespace.
+  ::kill(java, java == 1 ? SIGTERM : SIGKILL);
+  for (;;)
+    ::pause();  // what is not read keeps Java in the call that logs it, before it leaves with 0
+}
+
+class failure_reader {
+ public:
+  explicit failure_reader(pid_t java) : java_(java) {}
+
+  void take(std::string_view text) {
+    for (const char c : text) {
+      if (c != '\n') {
+        if (head_.size() < head_size) head_ += c;
+        if (head_.size() < head_size || is_judged_) continue;
+      }
+      if (!is_judged_) judge();
+      is_judged_ = c != '\n';
+      if (!is_judged_) head_.clear();
+    }
+  }
+
+ private:
+  void judge() {
+    const auto failure = explain(head_);
+    if (!failure) return;
+    if (failure->what != last_) {
+      std::cerr << "kclxx daemon run: " + failure->what + "\n" << std::flush;
+    }
+    last_ = failure->what;
+    if (failure->is_end) end_java(java_);
+  }
+
+  pid_t java_;
+  std::string head_;
+  bool is_judged_ = false;
+  std::string last_;
+};
+
+[[noreturn]] void guard(int failures, pid_t java) {
+  sigset_t all;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_BLOCK, &all, nullptr);  // of all signals to the group: it leaves with Java
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != java) ::_exit(0);
+  failure_reader reader(java);
+  std::array<char, 4096> chunk{};
+  for (;;) {
+    const ssize_t count = ::read(failures, chunk.data(), chunk.size());
+    if (count <= 0) ::_exit(0);
+    reader.take({chunk.data(), static_cast<std::size_t>(count)});
+  }
+}
+
+/// What was thrown, without the place; blank when the line has nothing of it.
+std::string cause_in(std::string_view line) {
+  constexpr std::string_view begin = " java.lang.RuntimeException: ";
+  const auto at = line.find(begin);
+  if (at == std::string_view::npos) return "";
+  line.remove_prefix(at + begin.size());
+  return ": " + std::string(line.substr(0, line.find(" at ")));
+}
+
+/// A worker that the KCL cannot initialize leaves with status 0, as if all were well. This starts a
+/// process beside the one that is to become Java: it explains failures in the log, and kills Java
+/// before that leaves. It ends with Java.
+void start_guard() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) == -1) {
+    cannot_set_up(std::string("a pipe cannot be made: ") + std::strerror(errno));
+  }
+  io::descriptor from_java(ends[0]);
+  const io::descriptor low(ends[1]);
+  // The smallest that there is: a line of the failures does not fit in.
+  ::fcntl(from_java.get(), F_SETPIPE_SZ, 1);
+  const int to_guard = ::fcntl(low.get(), F_DUPFD, 3);  // stays open across exec
+  const pid_t java = ::getpid();
+  const pid_t child = to_guard == -1 ? -1 : ::fork();
+  if (child == -1) cannot_set_up(std::string("no guard can be started: ") + std::strerror(errno));
+  if (child == 0) {
+    ::close(to_guard);
+    ::close(low.get());
+    guard(from_java.get(), java);
+  }
+  // properties/logback.xml writes the failures of a worker there.
+  ::setenv("KCLXX_FAILURES", ("/proc/self/fd/" + std::to_string(to_guard)).c_str(), 1);
+}
 
 /// Unlike any other worker's, and still telling where the worker runs.
 std::string new_worker_id() {
@@ -66,9 +159,9 @@ std::string why_stock_writer(const launch_options& options, bool has_own_jar,
   return has_tested_daemon(files) ? "" : "kclxx's was not compared with this version's";
 }
 
-/// Of the files that were compared, and of no others. With `is_guarded` and our own jar the daemon
-/// starts in src/java/OneStreamDaemon.java, which reads the properties once more.
-void set_class_path(const launch_options& options, bool is_guarded, launch_settings& settings) {
+/// Of the files that were compared, and of no others. With our own jar the daemon starts in
+/// src/java/OneStreamDaemon.java, which reads the properties once more.
+void set_class_path(const launch_options& options, launch_settings& settings) {
   std::vector<std::filesystem::path> files = jars_at(options.place, options.kcl);
   const auto own = own_jar_among(files);
   settings.why_stock_writer = why_stock_writer(options, own.has_value(), files);
@@ -76,9 +169,8 @@ void set_class_path(const launch_options& options, bool is_guarded, launch_setti
     const bool is_first =
         settings.why_stock_writer.empty();  // a class of the daemon's is there, too
     std::erase(files, *own);
-    if (is_first || is_guarded) files.insert(is_first ? files.begin() : files.end(), *own);
-    if (is_guarded)
-      settings.main_class = "software.amazon.kinesis.multilang.config.OneStreamDaemon";
+    files.insert(is_first ? files.begin() : files.end(), *own);
+    settings.main_class = "software.amazon.kinesis.multilang.config.OneStreamDaemon";
   }
   settings.class_path = class_path(files);
   refuse_what_java_cannot_read(settings.class_path.substr(0, settings.class_path.find(':')));
@@ -96,18 +188,16 @@ std::string absolute_file(const std::string& name) {
 std::vector<std::string> options_in_variables() {
   std::vector<std::string> all;
   for (const char* name : {"JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"}) {
-    const char* const value = std::getenv(name);
-    std::istringstream words(value == nullptr ? "" : value);
-    for (std::string word; words >> word;) all.push_back(word);
+    for (std::string& word : words_of(variable(name))) all.push_back(std::move(word));
   }
   return all;
 }
 
-launch_settings settings_for(const launch_options& options, bool is_guarded) {
+launch_settings settings_for(const launch_options& options) {
   launch_settings settings;
   settings.which = options.which();
   settings.java = find_java();
-  set_class_path(options, is_guarded, settings);
+  set_class_path(options, settings);
   settings.java_options = options.java_options;
   if (!options.heap.empty()) {
     settings.java_options.insert(settings.java_options.begin(), "-Xmx" + options.heap);
@@ -118,27 +208,10 @@ launch_settings settings_for(const launch_options& options, bool is_guarded) {
   return settings;
 }
 
-/// kclxx-share, which is installed beside this program.
-std::string find_launcher() {
-  const std::string here =
-      std::filesystem::read_symlink("/proc/self/exe").replace_filename("kclxx-share").string();
-  const std::string launcher = look_at_program(here) == executable_state::ok
-                                   ? here
-                                   : find_program("kclxx-share").value_or("");
-  if (launcher.empty()) cannot_set_up("kclxx-share is neither beside this program nor in PATH");
-  std::string path = std::filesystem::absolute(launcher).string();
-  if (path.find(' ') != std::string::npos) {
-    cannot_set_up(path + " has a blank, at which the daemon splits executableName");
-  }
-  return path;
-}
-
 /// What the daemon is to read.
 properties effective_properties(const launch_options& options) {
   try {
-    properties all = read_properties(options);
-    if (options.is_shared) share_children(all, find_launcher());
-    return all;
+    return read_properties(options);
   } catch (const properties_error& error) {
     cannot_set_up(
         (error.line() == 0 ? "" : options.file + ":" + std::to_string(error.line()) + ": ") +
@@ -175,11 +248,6 @@ std::uint64_t heap_of(const launch_options& options) {
                                       : number / 1024 / 1024;
 }
 
-bool is_set(const char* variable) {
-  const char* const value = std::getenv(variable);
-  return value != nullptr && *value != '\0';
-}
-
 void mention_diagnostics(const launch_options& options, const properties& all,
                          bool has_stock_writer) {
   const auto found = find_problems(options, all, {{}, "", has_stock_writer});
@@ -189,10 +257,6 @@ void mention_diagnostics(const launch_options& options, const properties& all,
             << "; to list: kclxx daemon check --kcl " << options.kcl.text()
             << (options.heap.empty() ? "" : " --heap " + options.heap)
             << (options.has_stock_writer ? " --stock-writer " : " ") << options.file << std::endl;
-}
-
-std::string of_stock_writer(const launch_settings& settings) {
-  return "the daemon's own writer writes the batches: " + settings.why_stock_writer;
 }
 
 // A blocked or ignored SIGTERM is inherited; Java would keep it so, and never shut down gracefully.
@@ -205,6 +269,18 @@ void listen_to_sigterm() {
 }
 
 }  // namespace
+
+std::optional<start_failure> explain(std::string_view line) {
+  const bool is_end = line.starts_with("Unable to initialize after");
+  if (line.find("leaseCounter is marked non-null but is null") != std::string_view::npos) {
+    return start_failure{
+        "the lease table has rows of KCL 3, which KCL 2 cannot read, so this worker takes no "
+        "shards: use --kcl 3, or remove these rows (docs/kcl-versions.md#back-to-kcl-2)",
+        is_end};
+  }
+  if (!is_end) return std::nullopt;
+  return start_failure{"the worker could not be initialized" + cause_in(line), true};
+}
 
 std::vector<std::string> java_options(bool is_busy, const std::vector<std::string>& given) {
   // Garbage is what costs at a high rate: a call's records are text of several times their size,
@@ -244,15 +320,6 @@ std::string settle_worker_id(properties& all, kcl_version kcl, const std::string
   return id;
 }
 
-void share_children(properties& all, const std::string& launcher) {
-  for (property& one : all) {
-    if (one.key != "executableName") continue;
-    const std::string program = one.value.substr(0, one.value.find(' '));
-    if (program == "kclxx-share" || program.ends_with("/kclxx-share")) continue;
-    one.value.insert(0, launcher + " ");
-  }
-}
-
 std::string stream_name(const properties& all, kcl_version kcl) {
   const std::string arn = value_of(all, "streamArn", kcl);
   const auto slash = arn.find('/');
@@ -283,24 +350,6 @@ launch compose(const launch_settings& settings, const properties& all) {
   return made;
 }
 
-std::string shell_command(const launch& start, const std::vector<inline_file>& files) {
-  std::string text;
-  for (const auto& [name, value] : start.environment) {
-    text += "export " + name + "=" + shell_word(value) + "\n";
-  }
-  text += "exec";  // signals to the shell's process reach Java
-  for (const std::string& one : start.command) text += " " + shell_word(one);
-  const auto end_of = [](const inline_file& file) {
-    return "END_OF_" + std::to_string(file.descriptor);
-  };
-  for (const inline_file& file : files) {
-    text += " " + std::to_string(file.descriptor) + "<<'" + end_of(file) + "'";
-  }
-  text += "\n";
-  for (const inline_file& file : files) text += file.text + end_of(file) + "\n";
-  return text;
-}
-
 properties read_properties(const launch_options& options) {
   properties all = with_overrides(parse_properties(text_of_file(options.file)),
                                   overrides_in(environment()), options.which());
@@ -313,8 +362,8 @@ properties read_properties(const launch_options& options) {
 
 std::vector<diagnostic> find_problems(const launch_options& options, const properties& all,
                                       reader_answer answer) {
-  circumstances where{look_at_program,  is_set("AWS_REGION"),       options.kcl,
-                      heap_of(options), std::move(answer.readings), answer.has_stock_writer};
+  circumstances where{look_at_program,  !variable("AWS_REGION").empty(), options.kcl,
+                      heap_of(options), std::move(answer.readings),      answer.has_stock_writer};
   if (options.is_without_program) where.look = look_at_name;
   for (const reading& one : where.readings) {
     if (one.kind == "heap" && where.heap_mib == 0) where.heap_mib = std::stoull(one.text);
@@ -336,7 +385,7 @@ reader_answer ask_reader(const launch_options& options, const properties& all) {
     }
     std::vector<std::string> command{"env"};
     // Where it comes from on the machine of the daemon is not known here: a finding says so.
-    if (!is_set("AWS_REGION") && value_of(all, "regionName", options.which()).empty()) {
+    if (variable("AWS_REGION").empty() && value_of(all, "regionName", options.which()).empty()) {
       command.emplace_back("AWS_REGION=us-east-1");
     }
     command.insert(command.end(), {find_java(), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
@@ -357,10 +406,11 @@ reader_answer ask_reader(const launch_options& options, const properties& all) {
 
 void run_daemon(const launch_options& options) {
   properties all = effective_properties(options);
-  launch_settings settings = settings_for(options, true);
+  launch_settings settings = settings_for(options);
   mention_diagnostics(options, all, !settings.why_stock_writer.empty());
   if (!settings.why_stock_writer.empty()) {
-    std::cerr << "kclxx daemon run: " << of_stock_writer(settings) << std::endl;
+    std::cerr << "kclxx daemon run: the daemon's own writer writes the batches: "
+              << settings.why_stock_writer << std::endl;
   }
   settle_worker_id(all, options.which(), new_worker_id());
   settings.properties_file = file_in_memory("properties", write_properties(all));
@@ -373,22 +423,6 @@ void run_daemon(const launch_options& options) {
   ::setenv(io::daemon_variable, io::to_text(io::this_process()).c_str(), 1);
   listen_to_sigterm();
   exec(std::move(made.command));
-}
-
-void print_daemon_command(const launch_options& options) {
-  properties all = effective_properties(options);
-  launch_settings settings = settings_for(options, false);
-  settle_worker_id(all, options.which(), new_worker_id());
-  std::vector<inline_file> files{{3, write_properties(all)}};
-  settings.properties_file = "/dev/fd/3";
-  if (settings.logging_file.empty()) {
-    files.push_back({4, std::string(embedded::logback)});
-    settings.logging_file = "/dev/fd/4";
-  }
-  const bool is_ours = settings.why_stock_writer.empty();
-  std::cout << "# " << (is_ours ? "kclxx's writer writes the batches" : of_stock_writer(settings))
-            << "\n"
-            << shell_command(compose(settings, all), files) << std::flush;
 }
 
 }  // namespace kclxx::tool

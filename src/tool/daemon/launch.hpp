@@ -2,7 +2,9 @@
 // The command and the environment that start a daemon.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,6 +13,17 @@
 #include "tool/daemon/properties.hpp"
 
 namespace kclxx::tool {
+
+struct start_failure {
+  std::string what;     ///< with the remedy, in one line
+  bool is_end = false;  ///< the worker is about to leave, with status 0
+
+  bool operator==(const start_failure&) const = default;
+};
+
+/// What one of the failures that properties/logback.xml hands to the guard means. Nothing: the
+/// daemon's own words are enough.
+std::optional<start_failure> explain(std::string_view line);
 
 struct launch_settings {
   kcl_version which = kcl_version::kcl3;  ///< for the keys of the properties
@@ -40,9 +53,6 @@ std::string settle_worker_id(properties& all, kcl_version kcl, const std::string
 /// The stream's name; with KCL 2.x and 3.x an ARN comes first. Empty: there is none.
 std::string stream_name(const properties& all, kcl_version kcl);
 
-/// Puts the launcher in front of the program, unless one is there.
-void share_children(properties& all, const std::string& launcher);
-
 /// `all` is what the file will contain, with its worker id settled. The environment is what the
 /// library reads: the names that shard_context shows.
 launch compose(const launch_settings& settings, const properties& all);
@@ -51,16 +61,7 @@ launch compose(const launch_settings& settings, const properties& all);
 /// What they save was measured: docs/performance.md. Java 8 knows all since its update 191.
 std::vector<std::string> java_options(bool is_busy, const std::vector<std::string>& given);
 
-/// A text that goes to the command as a file, on a descriptor.
-struct inline_file {
-  int descriptor = -1;
-  std::string text;  ///< whole lines
-};
-
-/// The same for a person: a command for sh, ready to be run.
-std::string shell_command(const launch& start, const std::vector<inline_file>& files);
-
-/// The options of `run`, `print-command` and `check`.
+/// The options of `run` and `check`.
 struct launch_options {
   kcl_choice kcl;
   std::string file;  ///< the properties
@@ -68,7 +69,6 @@ struct launch_options {
   std::string heap;                 ///< empty: a share of the memory that there is
   bool is_busy = false;             ///< see launch_settings
   std::string logging;              ///< empty: the one that comes with the tool
-  bool is_shared = false;           ///< one process of the program for all shards
   bool has_stock_writer = false;    ///< the daemon's own writer of batches
   bool is_without_program = false;  ///< check does not look for the program
   std::vector<std::string> java_options;
@@ -96,9 +96,5 @@ reader_answer ask_reader(const launch_options& options, const properties& all);
 /// Becomes the daemon. Does not return.
 /// Errors: command_error.
 [[noreturn]] void run_daemon(const launch_options& options);
-
-/// Writes the command that run_daemon would become to stdout, for sh.
-/// Errors: command_error.
-void print_daemon_command(const launch_options& options);
 
 }  // namespace kclxx::tool

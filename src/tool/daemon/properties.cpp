@@ -219,18 +219,8 @@ namespace {
 
 constexpr property_row rows[] = {
 #define KEY(name, which, default_value) {name, property_row::version::which, default_value},
-#define HINT(name, advice)
 #include "tool/daemon/property_table.inc"
 #undef KEY
-#undef HINT
-};
-
-constexpr property_hint hints[] = {
-#define KEY(name, which, default_value)
-#define HINT(name, advice) {name, advice},
-#include "tool/daemon/property_table.inc"
-#undef KEY
-#undef HINT
 };
 
 constexpr std::array<std::string_view, 3> clients{"kinesisClient.", "dynamoDbClient.",
@@ -240,7 +230,6 @@ constexpr std::string_view credentials = "AwsCredentialsProvider";
 }  // namespace
 
 std::span<const property_row> property_table() { return rows; }
-std::span<const property_hint> property_hints() { return hints; }
 
 std::string canonical_key(std::string_view key, kcl_version kcl) {
   std::string canonical(key);

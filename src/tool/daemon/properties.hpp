@@ -57,14 +57,7 @@ struct property_row {
   }
 };
 
-/// Names that people write because other programs, or the daemon's documents, have them.
-struct property_hint {
-  std::string_view key;
-  std::string_view advice;  ///< what to do instead, a whole sentence
-};
-
 std::span<const property_row> property_table();
-std::span<const property_hint> property_hints();
 
 /// The row's key that this version takes `key` for: 3.x does not mind the case of
 /// AwsCredentialsProvider.

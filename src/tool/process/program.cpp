@@ -12,7 +12,9 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <iterator>
 #include <spawn.h>
+#include <sstream>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -42,11 +44,6 @@ executable_state look_at_path(const std::string& path) {
   if (S_ISDIR(status.st_mode)) return executable_state::directory;
   return ::access(path.c_str(), X_OK) == 0 ? executable_state::ok
                                            : executable_state::not_executable;
-}
-
-bool is_plain(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-         std::string_view("_-./,:+@%").find(c) != std::string_view::npos;
 }
 
 /// As exec(3) and posix_spawn(3) take them. Lifetime: that of the texts, which stay as they are.
@@ -128,14 +125,11 @@ executable_state look_at_program(const std::string& name) {
 }
 
 std::string find_java() {
-  const char* const home = std::getenv("JAVA_HOME");
-  const bool has_home = home != nullptr && *home != '\0';
-  if (const auto java = find_program(has_home ? std::string(home) + "/bin/java" : "java")) {
-    return *java;
-  }
-  cannot_set_up(has_home ? "there is no bin/java in JAVA_HOME, " + std::string(home)
-                         : "java is not in PATH; on Debian: apt-get install "
-                           "openjdk-17-jre-headless");
+  const std::string home = variable("JAVA_HOME");
+  if (const auto java = find_program(home.empty() ? "java" : home + "/bin/java")) return *java;
+  cannot_set_up(!home.empty() ? "there is no bin/java in JAVA_HOME, " + home
+                              : "java is not in PATH; on Debian: apt-get install "
+                                "openjdk-17-jre-headless");
 }
 
 std::vector<std::string> environment() {
@@ -144,17 +138,14 @@ std::vector<std::string> environment() {
   return all;
 }
 
-std::string shell_word(std::string_view text) {
-  if (!text.empty() && std::all_of(text.begin(), text.end(), is_plain)) return std::string(text);
-  std::string word = "'";
-  for (const char c : text) {
-    if (c == '\'') {
-      word += "'\\''";
-    } else {
-      word += c;
-    }
-  }
-  return word + "'";
+std::string variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream words(text);
+  return {std::istream_iterator<std::string>(words), {}};
 }
 
 void exec(std::vector<std::string> command) {

@@ -30,9 +30,10 @@ std::string find_java();
 
 /// "NAME=value" of each variable of this process.
 std::vector<std::string> environment();
-
-/// A word for sh that means just this text.
-std::string shell_word(std::string_view text);
+/// A variable of this process; empty also when it is not set.
+std::string variable(const char* name);
+/// What is between blanks.
+std::vector<std::string> words_of(const std::string& text);
 
 /// This process becomes that program, which is named by its path.
 /// Errors: command_error, cancelled; there is no other return.

@@ -61,13 +61,13 @@ class Worker:
                        **{f"KCLXX_PROPERTY_{name}": value
                           for name, value in (effective | properties).items()}}
         file = settings.SOURCE / "properties" / "local.properties"
-        share = [f"{settings.SHARE_PROGRAM} "] if settings.SHARE else []
+        if settings.SHARE:
+            environment["KCLXX_PROPERTY_executableName"] = \
+                f"{settings.SHARE_PROGRAM} {environment['KCLXX_PROPERTY_executableName']}"
         if self.kcl == 1:  # the tool does not have it any more
-            environment["KCLXX_PROPERTY_executableName"] = "".join(share) + environment["KCLXX_PROPERTY_executableName"]
             command = [settings.KCL1, "run", file, *java]
         else:
-            command = [settings.TOOL, "daemon", "run", file, *(["--share"] if share else []),
-                       *(["--stock-writer"] if settings.STOCK_WRITER else []),
+            command = [settings.TOOL, "daemon", "run", file, *(["--stock-writer"] if settings.STOCK_WRITER else []),
                        "--kcl", application.kcl, "--heap", "256m", "--", *java]
         self.process = Process(
             command,

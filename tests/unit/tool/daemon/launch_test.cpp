@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/text.hpp"
 #include "tool/process/program.hpp"
 
 using namespace kclxx::tool;
+using kclxx::test::contains;
 
 namespace {
 
@@ -68,15 +70,6 @@ TEST_CASE("the stream of the ARN comes first", "[launch]") {
   CHECK(stream_name(all, kcl_version::kcl3) == "mine");
 }
 
-TEST_CASE("to share children the launcher is put in front of the program, once", "[launch]") {
-  auto all = parse_properties("executableName=./child 1 2\nworkerId=me");
-  for (const char* launcher : {"/usr/bin/kclxx-share", "/other/kclxx-share"}) {
-    share_children(all, launcher);
-    CHECK(all.front().value == "/usr/bin/kclxx-share ./child 1 2");
-    CHECK(all.back().value == "me");
-  }
-}
-
 TEST_CASE("the daemon and its children get the same worker id", "[launch]") {
   auto none = parse_properties("applicationName=app\nworkerId=");
   CHECK(settle_worker_id(none, kcl_version::kcl3, "made") == "made");
@@ -86,22 +79,7 @@ TEST_CASE("the daemon and its children get the same worker id", "[launch]") {
   CHECK(write_properties(set) == "workerId=mine\n");
 }
 
-TEST_CASE("a shell word means just its text", "[launch]") {
-  CHECK(shell_word("a-b_c/d.e:f,g+h@i%j=") == "'a-b_c/d.e:f,g+h@i%j='");
-  CHECK(shell_word("a-b_c/d.e") == "a-b_c/d.e");
-  CHECK(shell_word("") == "''");
-  CHECK(shell_word("/jars/*") == "'/jars/*'");
-  CHECK(shell_word("it's $HOME") == "'it'\\''s $HOME'");
-}
-
-TEST_CASE("the printed command carries its files", "[launch]") {
-  const launch made{{"java", "-cp", "/a b/*"}, {{"KCLXX_WORKER_ID", "me"}}};
-  CHECK(shell_command(made, {{3, "a=1\n"}, {4, "<x/>\n"}}) ==
-        "export KCLXX_WORKER_ID=me\nexec java -cp '/a b/*' 3<<'END_OF_3' 4<<'END_OF_4'\n"
-        "a=1\nEND_OF_3\n<x/>\nEND_OF_4\n");
-}
-
-TEST_CASE("each version has its own pom, checksums and folder", "[launch]") {
+TEST_CASE("each version has its own checksums and folder", "[launch]") {
   std::set<std::string_view> folders;
   std::set<std::string_view> hashes;
   for (const auto which : {kcl_version::kcl2, kcl_version::kcl3}) {
@@ -123,4 +101,41 @@ TEST_CASE("the shipped logging keeps the children's stderr out of the daemon's l
       embedded::logback.find(
           R"(<logger name="software.amazon.kinesis.multilang.DrainChildSTDERRTask" level="OFF"/>)") !=
       std::string_view::npos);
+}
+
+TEST_CASE("rows of KCL 3 are explained, and end a worker only when it gives up", "[daemon]") {
+  const std::string thrown =
+      "java.lang.NullPointerException: leaseCounter is marked non-null but is null "
+      "at software.amazon.kinesis.leases.Lease.leaseCounter(Lease.java:1)";
+  const auto attempt = explain("Caught exception when initializing LeaseCoordinator " + thrown);
+  REQUIRE(attempt);
+  CHECK(contains(attempt->what, "rows of KCL 3"));
+  CHECK_FALSE(attempt->is_end);
+  const auto running = explain("Throwable encountered in lease taking thread " + thrown);
+  CHECK(running == attempt);
+  const auto end = explain(
+      "Unable to initialize after 20 attempts. Shutting down. java.lang.RuntimeException: " +
+      thrown);
+  REQUIRE(end);
+  CHECK(end->what == attempt->what);
+  CHECK(end->is_end);
+}
+
+TEST_CASE("a worker that gives up is ended with the last cause, in one line", "[daemon]") {
+  const auto end = explain(
+      "Unable to initialize after 20 attempts. Shutting down. java.lang.RuntimeException: "
+      "java.lang.IllegalStateException: AssignmentMode is not initialized at a.b.C(C.java:1)");
+  REQUIRE(end);
+  CHECK(end->what ==
+        "the worker could not be initialized: "
+        "java.lang.IllegalStateException: AssignmentMode is not initialized");
+  CHECK(end->is_end);
+  CHECK(explain("Unable to initialize after 3 attempts. Shutting down.") ==
+        start_failure{"the worker could not be initialized", true});
+}
+
+TEST_CASE("other failures of a worker are left to the daemon's own words", "[daemon]") {
+  CHECK_FALSE(explain("Worker.run caught exception, sleeping for 1000 milli seconds! a.b.C: no"));
+  CHECK_FALSE(explain("Caught exception when initializing LeaseCoordinator a.b.C: no"));
+  CHECK_FALSE(explain(""));
 }
