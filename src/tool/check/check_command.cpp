@@ -13,7 +13,6 @@
 #include <boost/algorithm/string/join.hpp>
 
 #include "io/daemon_process.hpp"
-#include "tool/check/report.hpp"
 #include "tool/check/rule.hpp"
 #include "tool/command.hpp"
 #include "tool/files.hpp"

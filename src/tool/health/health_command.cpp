@@ -27,12 +27,6 @@ namespace {
 
 using seconds = std::chrono::duration<double>;
 
-/// The file is not one that kclxx has written; what() says what is wrong with it.
-class garbled_file : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-
 /// What a shard's text file says about its session.
 struct shard_figures {
   std::string shard;
@@ -48,10 +42,10 @@ constexpr std::string_view process_id = "kclxx_process_id";
 std::string_view sample_of(std::string_view text, std::string_view family) {
   const std::string begin = "\n" + std::string(family) + "{";
   const auto at = text.find(begin);
-  if (at == std::string_view::npos) throw garbled_file("it has no " + std::string(family));
+  if (at == std::string_view::npos) throw std::runtime_error("it has no " + std::string(family));
   text.remove_prefix(at + begin.size());
   const auto end = text.find('\n');
-  if (end == std::string_view::npos) throw garbled_file("it ends within a line");
+  if (end == std::string_view::npos) throw std::runtime_error("it ends within a line");
   return text.substr(0, end);
 }
 
@@ -62,7 +56,7 @@ double value_of(std::string_view text, std::string_view family) {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (error != std::errc() || end != digits.data() + digits.size() || !std::isfinite(value) ||
       value < 0) {
-    throw garbled_file(std::string(family) + " is not a number");
+    throw std::runtime_error(std::string(family) + " is not a number");
   }
   return value;
 }
@@ -77,10 +71,10 @@ std::string shard_of(std::string_view sample) {
     if (sample[i] == '\\') ++i;
     if (i < sample.size()) shard += sample[i];
   }
-  throw garbled_file(std::string(process_id) + " has no shard");
+  throw std::runtime_error(std::string(process_id) + " has no shard");
 }
 
-/// Errors: garbled_file.
+/// Errors: std::runtime_error when it is no text of kclxx.
 shard_figures parse_figures(std::string_view text) {
   return {shard_of(sample_of(text, process_id)),
           static_cast<std::uint64_t>(value_of(text, process_id)),
@@ -109,7 +103,7 @@ bool has_writer(const io::descriptor& file) {
   return ::fcntl(file.get(), F_OFD_GETLK, &other) == 0 && other.l_type == F_WRLCK;
 }
 
-/// Errors: std::system_error, garbled_file.
+/// Errors: std::system_error, std::runtime_error.
 found_file read(const std::filesystem::path& path) {
   found_file found;
   io::descriptor file;
@@ -123,7 +117,7 @@ found_file read(const std::filesystem::path& path) {
     found.has_writer = has_writer(file);
   }
   if (::fstat(file.get(), &about) == -1) throw std::system_error(errno, std::generic_category());
-  if (!S_ISREG(about.st_mode)) throw garbled_file("it is no regular file");
+  if (!S_ISREG(about.st_mode)) throw std::runtime_error("it is no regular file");
   const auto& written = about.st_mtim;
   found.age = now() - seconds(static_cast<double>(written.tv_sec) +
                               static_cast<double>(written.tv_nsec) / 1e9);
@@ -131,7 +125,7 @@ found_file read(const std::filesystem::path& path) {
   for (ssize_t size = 1; size > 0; found.text.append(bytes, static_cast<std::size_t>(size))) {
     size = ::read(file.get(), bytes, sizeof bytes);
     if (size == -1) throw std::system_error(errno, std::generic_category());
-    if (found.text.size() > most_bytes) throw garbled_file("it is too long");
+    if (found.text.size() > most_bytes) throw std::runtime_error("it is too long");
   }
   return found;
 }
@@ -161,12 +155,12 @@ shard_health look_at(const std::filesystem::path& path, const limits& limit) {
     if (found.oldest_call.count() == 0 || running <= limit.stuck) return shard_health::alive;
     return failed(found.shard + " is stuck: a handler or callback of " + process + " runs for " +
                   text_of(running));
-  } catch (const garbled_file& error) {
-    return failed(std::string("it is garbled: ") + error.what());
   } catch (const std::system_error& error) {
     // It was removed meanwhile, with its lease.
     if (error.code() == std::errc::no_such_file_or_directory) return shard_health::ended;
     return failed("it cannot be read: " + error.code().message());
+  } catch (const std::runtime_error& error) {
+    return failed(std::string("it is garbled: ") + error.what());
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/check/report.hpp"
+#include "tool/check/rule.hpp"
 
 #include <set>
 #include <sstream>

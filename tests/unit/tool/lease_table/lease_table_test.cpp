@@ -11,7 +11,6 @@
 #include "support/obeyed.hpp"
 #include "support/text.hpp"
 #include "tool/lease_table/observation.hpp"
-#include "tool/lease_table/scan.hpp"
 
 using namespace kclxx::tool::lease_table;
 using namespace std::chrono_literals;
