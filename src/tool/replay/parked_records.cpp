@@ -3,14 +3,18 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <deque>
 #include <fcntl.h>
 #include <filesystem>
 #include <iostream>
 #include <iterator>
+#include <map>
+#include <optional>
 #include <regex>
 #include <sys/file.h>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 #include <kclxx/record.hpp>
@@ -62,145 +66,164 @@ std::size_t length_of_run(const std::string& shard) {
              : 0;
 }
 
-}  // namespace
-
-void parked_records::add_file(const std::string& name, std::string_view text) {
-  std::size_t number = 0;
-  while (!text.empty()) {
-    std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(line.size() + 1, text.size()));
-    const std::string place = name + ":" + std::to_string(++number);
-    if (line.empty()) continue;
-    // After a loss of power a file has zeros where text was to be written.
-    line = line.substr(0, line.find_last_not_of('\0') + 1);
-    if (line.find('\0') != std::string_view::npos) {
-      cut_off_.push_back(place);
-      continue;
-    }
-    try {
-      add_line(name, place, line);
-    } catch (const tool::foreign_json_error& error) {
-      if (!error.is_cut_off()) {
-        throw parked_error(place + ": is not a parked record: " + error.what());
+/// Reads files of parked records (docs/failures.md). A record that was parked twice is one, also
+/// when it failed again under the name of an earlier run.
+/// Thread safety: none. Needs memory for all records.
+class parked_records {
+ public:
+  /// Errors: command_error.
+  void add_file(const std::string& name, std::string_view text) {
+    std::size_t number = 0;
+    while (!text.empty()) {
+      std::string_view line = text.substr(0, text.find('\n'));
+      text.remove_prefix(std::min(line.size() + 1, text.size()));
+      const std::string place = name + ":" + std::to_string(++number);
+      if (line.empty()) continue;
+      // After a loss of power a file has zeros where text was to be written.
+      line = line.substr(0, line.find_last_not_of('\0') + 1);
+      if (line.find('\0') != std::string_view::npos) {
+        cut_off_.push_back(place);
+        continue;
       }
-      cut_off_.push_back(place);
+      try {
+        add_line(name, place, line);
+      } catch (const tool::foreign_json_error& error) {
+        if (!error.is_cut_off()) {
+          throw tool::command_error(tool::command_status::bad_transcript,
+                                    place + ": is not a parked record: " + error.what());
+        }
+        cut_off_.push_back(place);
+      }
     }
   }
-}
 
-void parked_records::add_line(const std::string& file, const std::string& place,
-                              std::string_view line) {
-  const json source = tool::parse_foreign(line);
-  if (!source.is_object()) throw tool::foreign_json_error("no object");
-  parked one{place, {}, tool::find_foreign_text(source, "partitionKey"), {}};
-  if (const auto arrival =
-          tool::find_foreign_number(source, "approximateArrivalTimestamp",
-                                    -protocol::most_milliseconds, protocol::most_milliseconds)) {
-    one.arrival = std::chrono::milliseconds(*arrival);
-  }
-  const auto position = position_of(source);
-  const std::string id = tool::foreign_text(source, "shard");
-  shard& to = shards_[{tool::find_foreign_text(source, "application").value_or(""),
-                       tool::find_foreign_text(source, "stream").value_or(""),
-                       id.substr(length_of_run(id))}];
-  if (!source.contains("data")) throw tool::foreign_json_error("\"data\" is missing");
-  if (auto data = tool::find_foreign_text(source, "data")) one.data = decoded(*std::move(data));
-  if (to.files.empty() || to.files.back() != file) to.files.push_back(file);
-  ++to.lines;
-  to.add(position, std::move(one));
-}
-
-void parked_records::shard::add(const sequence_position& position, parked one) {
-  const auto [there, is_new] = records.try_emplace(position, one);
-  if (is_new ||
-      (there->second.data == one.data && there->second.partition_key == one.partition_key))
-    return;
-  throw parked_error(one.place + ": is another record than " + there->second.place +
-                     ", with the same position in the same shard: are they of two streams?");
-}
-
-void parked_records::shard::add(shard other) {
-  for (std::string& file : other.files) {
-    if (std::find(files.begin(), files.end(), file) == files.end())
-      files.push_back(std::move(file));
-  }
-  lines += other.lines;
-  for (auto& [position, one] : other.records) add(position, std::move(one));
-}
-
-// A record that fails again in a replay without KCLXX_APPLICATION_NAME is parked without its
-// stream.
-void parked_records::join_unnamed_streams() {
-  for (auto at = shards_.begin(); at != shards_.end();) {
-    const auto& [application, stream, id] = at->first;
-    const auto has_id = [&id = id](const auto& one) { return std::get<2>(one.first) == id; };
-    if (!application.empty() || !stream.empty() ||
-        std::count_if(shards_.begin(), shards_.end(), has_id) != 2) {
-      ++at;
-      continue;
+  /// With names for the shards that begin with `run`.
+  std::vector<parked_shard> shards(const std::string& run) {
+    join_unnamed_streams();
+    std::vector<parked_shard> all;
+    std::map<std::string, int> streams;  // shards of different streams have the same ids
+    for (const auto& [name, from] : shards_) {
+      const std::string& id = std::get<2>(name);
+      const int number = ++streams[id];
+      all.push_back(play(run + (number > 1 ? "-" + std::to_string(number) : "") + "-" + id, from));
+      all.back().shard = id;
     }
-    // It is the first of its id in order.
-    std::find_if(std::next(at), shards_.end(), has_id)->second.add(std::move(at->second));
-    at = shards_.erase(at);
+    return all;
   }
-}
 
-std::string parked_records::new_run() { return "parked-" + tool::unique_name(); }
+  /// "FILE:LINE" of what a crash cut off. Such a record was not complete, so it was delivered
+  /// again.
+  [[nodiscard]] const std::vector<std::string>& cut_off() const noexcept { return cut_off_; }
 
-bool parked_records::is_run(std::string_view name) {
-  return length_of_run(std::string(name) + "-") == name.size() + 1;
-}
-
-std::vector<parked_shard> parked_records::shards(const std::string& run) {
-  join_unnamed_streams();
-  std::vector<parked_shard> all;
-  std::map<std::string, int> streams;  // shards of different streams have the same ids
-  for (const auto& [name, from] : shards_) {
-    const std::string& id = std::get<2>(name);
-    const int number = ++streams[id];
-    all.push_back(play(run + (number > 1 ? "-" + std::to_string(number) : "") + "-" + id, from));
-    all.back().shard = id;
-  }
-  return all;
-}
-
-parked_shard parked_records::play(const std::string& name, const shard& shard) {
-  parked_shard result;
-  for (const std::string& file : shard.files) {
-    result.files += (result.files.empty() ? "" : ", ") + file;
-  }
-  result.lines = shard.lines;
-  result.dialogue = daemon_model::initialize_line(name, sequence_position("TRIM_HORIZON")) + "\n";
-  std::vector<record> batch;
-  std::deque<std::string> numbers;
-  std::size_t bytes = 0;
-  const auto end_batch = [&] {
-    if (batch.empty()) return;
-    daemon_model::append_process_records(result.dialogue, batch, 0);
-    result.dialogue += '\n';
-    batch.clear();
-    numbers.clear();
-    bytes = 0;
+ private:
+  struct parked {
+    std::string place;  ///< "FILE:LINE"
+    std::optional<std::string> data;
+    std::optional<std::string> partition_key;
+    std::optional<std::chrono::milliseconds> arrival;
   };
-  for (const auto& [position, one] : shard.records) {
-    result.positions.push_back(position);
-    record::fields fields;
-    auto& [data, partition_key, sequence_number, sub_sequence_number, arrival] = fields;
-    data = one.data;
-    partition_key = one.partition_key;
-    sequence_number = numbers.emplace_back(position.sequence_number());
-    sub_sequence_number = position.sub_sequence_number();
-    arrival = one.arrival;
-    batch.emplace_back(fields);
-    bytes += one.data ? one.data->size() : 0;
-    if (batch.size() == most_records || bytes >= most_bytes) end_batch();
-  }
-  end_batch();
-  result.dialogue += daemon_model::action_line(protocol::action_kind::shutdown_requested) + "\n";
-  return result;
-}
+  struct shard {
+    std::vector<std::string> files;
+    std::map<sequence_position, parked> records;
+    std::size_t lines = 0;
 
-namespace {
+    void add(const sequence_position& position, parked one) {
+      const auto [there, is_new] = records.try_emplace(position, one);
+      if (is_new ||
+          (there->second.data == one.data && there->second.partition_key == one.partition_key))
+        return;
+      throw tool::command_error(
+          tool::command_status::bad_transcript,
+          one.place + ": is another record than " + there->second.place +
+              ", with the same position in the same shard: are they of two streams?");
+    }
+    void add(shard other) {
+      for (std::string& file : other.files) {
+        if (std::find(files.begin(), files.end(), file) == files.end())
+          files.push_back(std::move(file));
+      }
+      lines += other.lines;
+      for (auto& [position, one] : other.records) add(position, std::move(one));
+    }
+  };
+  // Application, stream and id: shards of different streams have the same ids.
+  using shard_name = std::tuple<std::string, std::string, std::string>;
+
+  void add_line(const std::string& file, const std::string& place, std::string_view line) {
+    const json source = tool::parse_foreign(line);
+    if (!source.is_object()) throw tool::foreign_json_error("no object");
+    parked one{place, {}, tool::find_foreign_text(source, "partitionKey"), {}};
+    if (const auto arrival =
+            tool::find_foreign_number(source, "approximateArrivalTimestamp",
+                                      -protocol::most_milliseconds, protocol::most_milliseconds)) {
+      one.arrival = std::chrono::milliseconds(*arrival);
+    }
+    const auto position = position_of(source);
+    const std::string id = tool::foreign_text(source, "shard");
+    shard& to = shards_[{tool::find_foreign_text(source, "application").value_or(""),
+                         tool::find_foreign_text(source, "stream").value_or(""),
+                         id.substr(length_of_run(id))}];
+    if (!source.contains("data")) throw tool::foreign_json_error("\"data\" is missing");
+    if (auto data = tool::find_foreign_text(source, "data")) one.data = decoded(*std::move(data));
+    if (to.files.empty() || to.files.back() != file) to.files.push_back(file);
+    ++to.lines;
+    to.add(position, std::move(one));
+  }
+  // A record that fails again in a replay without KCLXX_APPLICATION_NAME is parked without its
+  // stream.
+  void join_unnamed_streams() {
+    for (auto at = shards_.begin(); at != shards_.end();) {
+      const auto& [application, stream, id] = at->first;
+      const auto has_id = [&id = id](const auto& one) { return std::get<2>(one.first) == id; };
+      if (!application.empty() || !stream.empty() ||
+          std::count_if(shards_.begin(), shards_.end(), has_id) != 2) {
+        ++at;
+        continue;
+      }
+      // It is the first of its id in order.
+      std::find_if(std::next(at), shards_.end(), has_id)->second.add(std::move(at->second));
+      at = shards_.erase(at);
+    }
+  }
+  parked_shard play(const std::string& name, const shard& shard) {
+    parked_shard result;
+    for (const std::string& file : shard.files) {
+      result.files += (result.files.empty() ? "" : ", ") + file;
+    }
+    result.lines = shard.lines;
+    result.dialogue = daemon_model::initialize_line(name, sequence_position("TRIM_HORIZON")) + "\n";
+    std::vector<record> batch;
+    std::deque<std::string> numbers;
+    std::size_t bytes = 0;
+    const auto end_batch = [&] {
+      if (batch.empty()) return;
+      daemon_model::append_process_records(result.dialogue, batch, 0);
+      result.dialogue += '\n';
+      batch.clear();
+      numbers.clear();
+      bytes = 0;
+    };
+    for (const auto& [position, one] : shard.records) {
+      result.positions.push_back(position);
+      record::fields fields;
+      auto& [data, partition_key, sequence_number, sub_sequence_number, arrival] = fields;
+      data = one.data;
+      partition_key = one.partition_key;
+      sequence_number = numbers.emplace_back(position.sequence_number());
+      sub_sequence_number = position.sub_sequence_number();
+      arrival = one.arrival;
+      batch.emplace_back(fields);
+      bytes += one.data ? one.data->size() : 0;
+      if (batch.size() == most_records || bytes >= most_bytes) end_batch();
+    }
+    end_batch();
+    result.dialogue += daemon_model::action_line(protocol::action_kind::shutdown_requested) + "\n";
+    return result;
+  }
+
+  std::map<shard_name, shard> shards_;
+  std::vector<std::string> cut_off_;
+};
 
 /// A process that began to park a record before the file was moved away ends the line under this
 /// lock. Without the lock the file is read as it is.
@@ -214,20 +237,19 @@ void wait_for_writer(const std::string& file) {
 
 }  // namespace
 
+bool is_run(std::string_view name) {
+  return length_of_run(std::string(name) + "-") == name.size() + 1;
+}
+
 std::vector<parked_shard> read_parked_files(const std::vector<std::string>& files,
                                             std::string run) {
-  if (run.empty()) run = parked_records::new_run();
+  if (run.empty()) run = "parked-" + tool::unique_name();
   parked_records records;
-  std::vector<parked_shard> shards;
-  try {
-    for (const std::string& file : files) {
-      wait_for_writer(file);
-      records.add_file(file, tool::text_of_file(file));
-    }
-    shards = records.shards(run);
-  } catch (const parked_error& error) {
-    throw tool::command_error(tool::command_status::bad_transcript, error.what());
+  for (const std::string& file : files) {
+    wait_for_writer(file);
+    records.add_file(file, tool::text_of_file(file));
   }
+  std::vector<parked_shard> shards = records.shards(run);
   for (const std::string& place : records.cut_off()) {
     std::cerr << "kclxx replay: " << place
               << ": left out, since it is cut off: a record is complete once its line is whole\n";

@@ -362,7 +362,7 @@ void add_options(CLI::App& command, replay_arguments& arguments) {
              "Continue a run of --parked that broke off, under the name that it has printed")
       ->needs(parked)
       ->check([](const std::string& name) {
-        return parked_records::is_run(name) ? std::string() : name + " is not the name of a run";
+        return is_run(name) ? std::string() : name + " is not the name of a run";
       });
   command
       .add_option_function<std::string>(

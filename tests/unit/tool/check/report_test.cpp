@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/check/rule.hpp"
-
 #include <set>
 #include <sstream>
 #include <string>
@@ -9,6 +7,7 @@
 #include "support/catch.hpp"
 #include "support/obeyed.hpp"
 #include "support/text.hpp"
+#include "tool/check/rule.hpp"
 
 using namespace kclxx::check;
 using namespace std::chrono_literals;
