@@ -14,8 +14,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build/bench/benchmarks"
-DRIVER = str(BUILD / "driver/side_by_side_driver")
-WITHOUT_TIME = str(BUILD / "cost/libwithout_time.so")
+DRIVER = str(BUILD / "side_by_side_driver")
+WITHOUT_TIME = str(BUILD / "libwithout_time.so")
 BASELINE = ROOT / "benchmarks/cost/baseline.json"
 TOLERANCE = 0.02
 FIGURES = ("instructions", "allocations", "system calls")
@@ -35,9 +35,9 @@ class Workload:
 
 WORKLOADS = [Workload("A", 1000, 100, 10, 20), Workload("B", 1000, 1024, 10, 10),
              Workload("C", 10, 100, 20, 200), Workload("D", 500, 20480, 3, 3)]
-CLIENTS = {"kclxx": [str(BUILD / "peers/kclxx_child"), "--request"],
-           "kclxx-waited": [str(BUILD / "peers/kclxx_child"), "--checkpoint"],
-           "each": [str(BUILD / "peers/kclxx_child"), "--each"]}
+CLIENTS = {"kclxx": [str(BUILD / "kclxx_child"), "--request"],
+           "kclxx-waited": [str(BUILD / "kclxx_child"), "--checkpoint"],
+           "each": [str(BUILD / "kclxx_child"), "--each"]}
 
 
 class Failed(Exception):

@@ -17,7 +17,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("KCLXX_BENCH_BUILD", ROOT / "build/bench"))
-TOOL, CHILD = BUILD / "src/tool/kclxx", BUILD / "benchmarks/daemon/counting_child"
+TOOL, CHILD = BUILD / "src/tool/kclxx", BUILD / "benchmarks/counting_child"
 STREAM, SHARDS, LOW_RATE = "bench", 4, 100
 TICKS = os.sysconf("SC_CLK_TCK")
 # Java's options, None: its own choice, and the writer; each as on a machine of 4 GB. The first is what others are compared with.

@@ -3,21 +3,68 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <cstring>
 #include <exception>
 #include <functional>
 #include <map>
 #include <memory>
+#include <new>
+#include <random>
 #include <regex>
 #include <stdexcept>
+#include <string>
+#include <string_view>
 #include <sys/resource.h>
 #include <thread>
 
-#include "batch_line.hpp"
-#include "lockstep.hpp"
+#include <kclxx/record.hpp>
+
+#include "daemon_model/lines.hpp"
 #include "measured_child.hpp"
 
 namespace bench {
 namespace {
+
+// 56 digits, as Kinesis has them: these, eight of the batch, eight of the record.
+constexpr std::string_view sequence_prefix = "4959033827149025660855969253836157109592";
+constexpr std::size_t counter_digits = 8;
+constexpr std::size_t page = 4096;
+
+std::string digits(std::uint64_t number) {
+  std::string text = std::to_string(number);
+  return text.insert(0, counter_digits - text.size(), '0');
+}
+
+std::string random_bytes(std::size_t count, std::mt19937& random) {
+  std::string bytes(count, '\0');
+  for (char& byte : bytes) byte = static_cast<char>(random());
+  return bytes;
+}
+
+/// What the views of the records need.
+struct texts {
+  std::string data, partition_key, sequence_number;
+};
+
+std::string first_line(std::size_t records, std::size_t bytes) {
+  std::mt19937 random(1);  // NOLINT(cert-msc51-cpp): the same data in every run
+  std::vector<texts> all;
+  for (std::size_t i = 0; i < records; ++i) {
+    all.push_back({random_bytes(bytes, random), "key-" + digits(random() % 100'000),
+                   std::string(sequence_prefix) + digits(0) + digits(i)});
+  }
+  std::vector<kclxx::record> batch;
+  for (const texts& one : all) {
+    kclxx::record::fields fields;
+    fields.data = one.data;
+    fields.partition_key = one.partition_key;
+    fields.sequence_number = one.sequence_number;
+    fields.approximate_arrival_timestamp = std::chrono::milliseconds(1'763'700'000'000);
+    batch.emplace_back(fields);
+  }
+  return kclxx::daemon_model::process_records_line(batch, 0) + '\n';
+}
 
 using clock = std::chrono::steady_clock;
 using nlohmann::json;
@@ -60,6 +107,62 @@ void check_decoded(const job& what, const std::string& errors, std::uint64_t sen
     throw std::runtime_error("the child decoded " + std::to_string(decoded) + " bytes of " +
                              std::to_string(sent));
   }
+}
+
+// The clients differ in the spaces and the order of what they write, so words are looked for.
+bool has(std::string_view line, std::string_view word) {
+  return line.find(word) != std::string_view::npos;
+}
+
+[[noreturn]] void unexpected(std::string_view line, std::string_view name) {
+  throw std::runtime_error("in " + std::string(name) + " the child wrote: " + std::string(line));
+}
+
+/// The daemon's side: an action, then the child's lines until its status, each checkpoint answered
+/// with success.
+class lockstep {
+ public:
+  explicit lockstep(measured_child& to) : child_(to) {}
+
+  /// Sends `line` (with its newline) and returns when the child has answered action `name`. A
+  /// checkpoint may only be at `position`, or a null one: a child that checkpoints anything else
+  /// has not processed the batch. Errors: std::runtime_error with what the child sent instead.
+  void exchange(std::string_view name, std::string_view line, std::string_view position = {});
+
+  [[nodiscard]] std::uint64_t checkpoints() const noexcept { return checkpoints_; }
+
+ private:
+  void answer_checkpoint(std::string_view position);
+
+  measured_child& child_;
+  std::uint64_t checkpoints_ = 0;
+};
+
+void lockstep::exchange(std::string_view name, std::string_view line, std::string_view position) {
+  child_.write(line);
+  while (true) {
+    const std::string_view reply = child_.read_line();
+    if (has(reply, R"("status")")) {
+      if (!has(reply, name)) unexpected(reply, name);
+      return;
+    }
+    if (!has(reply, R"("checkpoint")")) unexpected(reply, name);
+    if (!has(reply, position.empty() ? "null" : position)) unexpected(reply, name);
+    answer_checkpoint(position);
+  }
+}
+
+void lockstep::answer_checkpoint(std::string_view position) {
+  ++checkpoints_;
+  std::string text = R"({"action":"checkpoint","sequenceNumber":)";
+  if (position.empty()) {
+    text += "null,\"subSequenceNumber\":null,\"error\":null}\n";
+  } else {
+    text += '"';
+    text += position;
+    text += "\",\"subSequenceNumber\":0,\"error\":null}\n";
+  }
+  child_.write(text);
 }
 
 class batches {
@@ -159,6 +262,30 @@ void allow_descriptors() {
 }
 
 }  // namespace
+
+batch_line::batch_line(std::size_t records, std::size_t bytes) : payload_(records * bytes) {
+  const std::string text = first_line(records, bytes);
+  for (std::size_t at = 0; (at = text.find(sequence_prefix, at)) != std::string::npos;) {
+    at += sequence_prefix.size();
+    batch_digits_.push_back(at);
+  }
+  size_ = text.size();
+  text_.reset(static_cast<char*>(std::aligned_alloc(page, (size_ + page - 1) / page * page)));
+  if (!text_) throw std::bad_alloc();
+  text.copy(text_.get(), size_);
+}
+
+void batch_line::renumber(std::uint64_t batch) {
+  const std::string text = digits(batch);
+  for (const std::size_t at : batch_digits_)
+    std::memcpy(text_.get() + at, text.data(), text.size());
+}
+
+std::string_view batch_line::last_sequence_number() const noexcept {
+  if (batch_digits_.empty()) return {};
+  return text().substr(batch_digits_.back() - sequence_prefix.size(),
+                       sequence_prefix.size() + 2 * counter_digits);
+}
 
 job job::parse(const std::string& text) {
   job to;

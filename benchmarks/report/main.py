@@ -3,10 +3,11 @@
 import argparse
 import json
 import os
+import platform
+import subprocess
 import sys
 
 import baseline
-import report
 import run
 from workloads import WORKLOADS
 
@@ -88,10 +89,44 @@ def selection(chosen):
     return [w for w in workloads if w.cpus <= cores], clients, skipped
 
 
+def machine():
+    """What the figures depend on; the load shows whether it was in use otherwise."""
+    model = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")),
+                 platform.machine())
+    commit = subprocess.run(["git", "-C", run.ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+    return {"cpu": model, "cores": os.cpu_count(), "kernel": platform.release(),
+            "load_before": os.getloadavg()[0], "commit": commit.stdout.strip() or "unknown"}
+
+
+def cell(figure, entry):
+    if entry is None:
+        return "-"
+    text = f"{entry['value']:,.{figure.digits}f}"
+    return f"{text} ({entry['ratio']:.2f})" if "ratio" in entry else text
+
+
+def rows(workload, summary):
+    """The heading, and a line for each client: the floors first, then as they were run."""
+    heading = ["client"] + [figure.title for figure in workload.figures]
+    names = sorted(summary, key=lambda name: name not in run.FLOORS)
+    return [heading] + [[name] + [cell(figure, summary[name].get(figure.key)) for figure in workload.figures]
+                        for name in names]
+
+
+def text_table(workload, summary):
+    table = rows(workload, summary)
+    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
+    lines_ = [f"{workload.name}: {workload.title}"]
+    for row in table:
+        cells = [f"{text:>{width}}" for text, width in zip(row[1:], widths[1:])]
+        lines_.append("  ".join(["", row[0].ljust(widths[0]), *cells]))
+    return "\n".join(lines_) + "\n"
+
+
 def show(results, failures):
     for workload in WORKLOADS:
         if workload.name in results["workloads"]:
-            print(report.text_table(workload, results["workloads"][workload.name]))
+            print(text_table(workload, results["workloads"][workload.name]))
     print("In parentheses: the ratio to floor-unwaited for what does not wait for its checkpoints (kclxx), else to "
           "floor. All of it: build/bench/results.json")
     for line in results["skipped"]:
@@ -110,7 +145,7 @@ def main():
     if load > QUIET:
         print(f"bench: the machine is busy, load {load:.1f}: trust CPU times, not rates", file=sys.stderr)
 
-    results = {"machine": report.machine(), "repetitions": chosen.repetitions, "skipped": skipped,
+    results = {"machine": machine(), "repetitions": chosen.repetitions, "skipped": skipped,
                "clients": {c.name: c.version for c in clients}}
     results["workloads"], failures = measure(workloads, clients, chosen.repetitions)
     (OUT / "results.json").write_text(json.dumps(results, indent=2, ensure_ascii=False) + "\n")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-DRIVER = [str(ROOT / "build/bench/benchmarks/driver/side_by_side_driver")]
+DRIVER = [str(ROOT / "build/bench/benchmarks/side_by_side_driver")]
 FLOOR = "floor"
 # For what does not wait for its checkpoints, a child that does not wait either.
 FLOOR_UNWAITED = "floor-unwaited"

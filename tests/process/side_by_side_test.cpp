@@ -6,7 +6,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "batch_line.hpp"
 #include "measure.hpp"
 #include "measured_child.hpp"
 #include "support/catch.hpp"
