@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "conformance/players.hpp"
+#include "conformance/script.hpp"
 #include "protocol/base64.hpp"
 #include "protocol/json_string.hpp"
 

@@ -11,7 +11,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "conformance/players.hpp"
+#include "conformance/script.hpp"
 
 namespace {
 

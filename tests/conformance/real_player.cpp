@@ -9,7 +9,7 @@
 #include <system_error>
 #include <unistd.h>
 
-#include "conformance/players.hpp"
+#include "conformance/script.hpp"
 
 namespace kclxx::oracle {
 

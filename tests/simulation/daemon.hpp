@@ -10,8 +10,7 @@
 #include <kclxx/sequence_position.hpp>
 
 #include "daemon_model/shard_consumer.hpp"
-#include "simulation/random.hpp"
-#include "simulation/trace.hpp"
+#include "simulation/run.hpp"
 #include "simulation/world.hpp"
 
 namespace kclxx::simulation {

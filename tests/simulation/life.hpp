@@ -20,10 +20,9 @@
 #include "driver/session_driver.hpp"
 #include "driver/shard_timers.hpp"
 #include "simulation/daemon.hpp"
-#include "simulation/meetings.hpp"
 #include "simulation/processor.hpp"
-#include "simulation/random.hpp"
-#include "simulation/trace.hpp"
+#include "simulation/run.hpp"
+#include "simulation/seed_runner.hpp"
 #include "simulation/world.hpp"
 
 namespace kclxx::simulation {

@@ -1,18 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iosfwd>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
-#include "simulation/meetings.hpp"
-#include "simulation/trace.hpp"
+#include "simulation/run.hpp"
 
 namespace CLI {
 class App;
 }
 
 namespace kclxx::simulation {
+
+/// How often each fault came while each state held, over all seeds. What never came together was
+/// never tried.
+///
+/// Thread safety: count() from any thread.
+class meetings {
+ public:
+  meetings(std::vector<std::string_view> faults, std::vector<std::string_view> states)
+      : faults_(std::move(faults)),
+        states_(std::move(states)),
+        counts_(faults_.size() * states_.size()) {}
+
+  void count(std::size_t fault, std::size_t state) {
+    counts_[fault * states_.size() + state].fetch_add(1, std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::string fault(std::size_t index) const { return std::string(faults_[index]); }
+  /// As a table in Markdown.
+  void print(std::ostream& out) const;
+  /// What does not agree with the file: pairs that never came together and are not listed, and
+  /// listed ones that did. A line of the file is "fault | state", and under it, indented, the
+  /// reason. Errors: std::runtime_error.
+  [[nodiscard]] std::vector<std::string> differences(const std::string& file) const;
+
+ private:
+  std::vector<std::string_view> faults_;
+  std::vector<std::string_view> states_;
+  std::vector<std::atomic<std::uint64_t>> counts_;
+};
 
 /// What one seed took.
 struct run_length {

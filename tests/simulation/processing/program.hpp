@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,10 +12,9 @@
 #include <kclxx/run_options.hpp>
 #include <kclxx/testing/daemon.hpp>
 
-#include "simulation/meetings.hpp"
 #include "simulation/processing/stream.hpp"
-#include "simulation/random.hpp"
-#include "simulation/trace.hpp"
+#include "simulation/run.hpp"
+#include "simulation/seed_runner.hpp"
 
 namespace kclxx::simulation {
 

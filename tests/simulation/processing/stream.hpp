@@ -12,8 +12,7 @@
 #include <kclxx/record.hpp>
 #include <kclxx/sequence_position.hpp>
 
-#include "simulation/random.hpp"
-#include "simulation/violation.hpp"
+#include "simulation/run.hpp"
 
 namespace kclxx::simulation {
 

@@ -1,9 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the Java and the Go program of docs/moving.md become.
+// What the programs of docs/moving.md become.
 #include <string>
 #include <string_view>
 
 #include <kclxx/kclxx.hpp>
+
+namespace for_python_and_node {
+
+int main();
+
+void store(std::string_view data);
+
+int main() {
+  return kclxx::run(kclxx::each([](const kclxx::record& event) { store(event.data()); }));
+}
+
+}  // namespace for_python_and_node
+
+namespace for_java_and_go {
+
+int main();
 
 class shard_totals {
  public:
@@ -29,3 +45,5 @@ class processor : public kclxx::record_processor {
 };
 
 int main() { return kclxx::run<processor>(); }
+
+}  // namespace for_java_and_go
