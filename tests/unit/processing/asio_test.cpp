@@ -3,23 +3,15 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <csignal>
 #include <functional>
-#include <future>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
-#include <sys/types.h>
-#include <sys/wait.h>
 #include <system_error>
 #include <thread>
-#include <type_traits>
-#include <unistd.h>
 #include <utility>
-#include <vector>
 
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -41,7 +33,6 @@
 #include <kclxx/asio.hpp>
 #include <kclxx/testing/daemon.hpp>
 
-#include "support/awaited_count.hpp"
 #include "support/catch.hpp"
 #include "support/eventually.hpp"
 #include "support/run_options.hpp"
@@ -264,20 +255,6 @@ TEST_CASE("a program's context does not return for want of work while a shard us
 }
 
 #if BOOST_VERSION >= 107700  // an older one cannot cancel a coroutine
-TEST_CASE("an exception on the shard's context ends the session while the window is full",
-          "[processing][asio]") {
-  const auto make_handler = [](const shard_context&, asio::any_io_executor executor) {
-    return [executor](record) -> asio::awaitable<void> {
-      asio::post(executor, [] { throw std::runtime_error("the server sent garbage"); });
-      co_await sleep(1h);
-    };
-  };
-  served_shard shard(kclxx::asio::parallel(make_handler, {}, {.window_records = 1}), prompt());
-  shard.initialize("shard-1");
-  shard.send(keyed_records(4, 1, 4));  // the callback waits for room
-  CHECK(shard.status() == kclxx::exit_status::callback_failed);
-  CHECK(logged(shard, "the server sent garbage"));
-}
 
 TEST_CASE("the stop token cancels coroutines that wait", "[processing][asio]") {
   const bool is_own_context = GENERATE(true, false);
@@ -374,59 +351,6 @@ TEST_CASE("a coroutine that cannot begin has ended", "[asio]") {
     context.run();
     if (!has_failed) break;
   }
-}
-
-TEST_CASE("what a coroutine throws is the record's failure", "[processing][asio]") {
-  served_shard shard(kclxx::asio::parallel(
-                         [](record) -> asio::awaitable<void> {
-                           co_await yield();
-                           throw std::runtime_error("the table is gone");
-                         },
-                         {.max_attempts = 1}),
-                     prompt());
-  shard.initialize("shard-1");
-  shard.send(keyed_records(1, 1, 1));
-  shard.expect_status("processRecords");
-  CHECK(shard.status() == kclxx::exit_status::callback_failed);
-  CHECK(logged(shard, "user code between callbacks failed: the table is gone"));
-}
-
-namespace {
-
-/// Counts its copies that were destroyed on a coroutine's thread.
-class watched_failure : public std::runtime_error {
- public:
-  watched_failure(std::atomic<int>& destroyed, std::thread::id coroutine)
-      : runtime_error("no"), destroyed_(&destroyed), coroutine_(coroutine) {}
-  watched_failure(const watched_failure&) = default;
-  watched_failure& operator=(const watched_failure&) = delete;
-  ~watched_failure() override {
-    if (std::this_thread::get_id() == coroutine_) ++*destroyed_;
-  }
-
- private:
-  std::atomic<int>* destroyed_;
-  std::thread::id coroutine_;
-};
-
-}  // namespace
-
-TEST_CASE("what a coroutine throws is destroyed by the thread that handles the failure",
-          "[processing][asio]") {
-  std::atomic<int> destroyed = 0;
-  std::atomic<int> attempts = 0;
-  {
-    served_shard shard(kclxx::asio::parallel(
-                           [&](const record&) -> asio::awaitable<void> {
-                             if (++attempts % 4 == 0) co_return;
-                             throw watched_failure(destroyed, std::this_thread::get_id());
-                           },
-                           {.initial_backoff = 0ms, .max_backoff = 0ms}),
-                       prompt());
-    CHECK(process_shard(shard, 3000, 200, 61));
-  }
-  CHECK(attempts >= 3000 * 4);
-  CHECK(destroyed == 0);
 }
 
 TEST_CASE("asio::parallel refuses an empty function", "[processing][asio]") {

@@ -56,15 +56,6 @@ struct telling_handler {
 
 }  // namespace
 
-TEST_CASE("batches calls the handler with whole batches, never with an empty one",
-          "[processing][batches]") {
-  silent_handler handler;
-  testing::daemon with(batches(std::ref(handler)), prompt());
-  with.initialize().deliver({"a", "b"}).deliver({}).deliver({"c"});
-  CHECK(handler.calls == std::vector<strings>{{"a", "b"}, {"c"}});
-  CHECK(with.persisted() == sequence_position("3"));
-}
-
 TEST_CASE("a batch that the handler of batches keeps is warned of once", "[processing][batches]") {
   const std::string warning = "a copy of its record_batch is still in use";
   std::vector<record_batch> kept;
@@ -112,19 +103,6 @@ TEST_CASE("a batch that fails is halved until the bad record is alone, at no att
   CHECK(with.persisted() == sequence_position("8"));
 }
 
-TEST_CASE("after a failure of the whole batch has passed, the rest is tried at once",
-          "[processing][batches]") {
-  silent_handler handler{.failures = 1};
-  testing::daemon with(batches(std::ref(handler)), prompt());
-  with.initialize().deliver({"a", "b", "c", "bad", "e", "f", "g", "h"});
-  CHECK(handler.calls == std::vector<strings>{{"a", "b", "c", "bad", "e", "f", "g", "h"},
-                                              {"a", "b", "c", "bad"},
-                                              {"e", "f"},
-                                              {"g"},
-                                              {"h"}});
-  CHECK(with.persisted() == sequence_position("8"));
-}
-
 TEST_CASE("what is before a batch_failure is complete, and the rest is tried again",
           "[processing][batches]") {
   telling_handler handler{.failures = 1};
@@ -154,21 +132,6 @@ TEST_CASE("a batch_failure at the same position twice counts as two attempts",
   CHECK(with.persisted() == sequence_position("5"));
 }
 
-TEST_CASE("attempts are counted per record: progress begins a new count", "[processing][batches]") {
-  int calls = 0;  // fails at the first record twice, then at the next one twice, and so on
-  testing::daemon with(batches(
-                           [&](const record_batch& batch) {
-                             if (++calls % 3 != 0) throw batch_failure(batch.front().position());
-                             if (batch.size() > 1) throw batch_failure(batch[1].position());
-                           },
-                           {.max_attempts = 4}),
-                       prompt());
-  with.initialize().deliver({"a", "b", "c", "d", "e", "f"});
-  INFO(with);
-  CHECK_FALSE(with.exit_status());
-  CHECK(with.persisted() == sequence_position("6"));
-}
-
 TEST_CASE("a batch_failure outside of the batch tells nothing: the batch is halved",
           "[processing][batches]") {
   const auto position =
@@ -192,23 +155,6 @@ TEST_CASE("a batch_failure outside of the batch tells nothing: the batch is halv
   CHECK(with.persisted() == sequence_position("7"));
 }
 
-TEST_CASE("when a batch ends the session, what is before the bad record is checkpointed",
-          "[processing][batches]") {
-  const bool tells = GENERATE(false, true);
-  silent_handler silent;
-  telling_handler telling;
-  testing::daemon with(tells ? batches(std::ref(telling), {.max_attempts = 5})
-                             : batches(std::ref(silent), {.max_attempts = 5}),
-                       prompt());
-  with.initialize().deliver({"a", "b", "c", "bad", "e"});
-  INFO(with);
-  CHECK(with.exit_status() == exit_status::callback_failed);
-  CHECK(with.persisted() == sequence_position("3"));
-  CHECK_THROWS_WITH(std::rethrow_exception(with.thrown()),
-                    tells ? "it failed" : "something in it failed");
-  CHECK(logged(with, "record 4/0 (partition key 'key') failed after 5 attempts"));
-}
-
 TEST_CASE("a lost lease within a batch is no failure: the batch is not halved",
           "[processing][batches]") {
   const bool is_wrapped = GENERATE(false, true);
@@ -225,32 +171,6 @@ TEST_CASE("a lost lease within a batch is no failure: the batch is not halved",
   with.initialize().deliver({"a", "b", "c"});
   CHECK(calls == 1);
   CHECK(lot->all.empty());
-  CHECK_FALSE(with.exit_status());
-}
-
-TEST_CASE("a stop token that stops ends the search for a bad record", "[processing][batches]") {
-  int calls = 0;
-  std::optional<testing::daemon> with;
-  with.emplace(batches([&](const record_batch&) {
-    if (++calls == 2) with->end_input();
-    throw std::runtime_error("no");
-  }));
-  with->initialize().deliver(strings(100, "a"));
-  CHECK(calls == 2);
-  CHECK(with->checkpoints().empty());
-}
-
-TEST_CASE("a stop token that stops ends the wait for a bad record's next attempt",
-          "[processing][batches]") {
-  telling_handler handler;
-  testing::daemon with(batches(std::ref(handler), {.initial_backoff = 5s, .max_backoff = 60s}));
-  with.initialize();
-  const auto begin = with.now();
-  with.lose_lease_silently();  // the checkpoint of "a" tells, during the wait
-  with.deliver({"a", "bad", "c"});
-  CHECK(with.stop_requested());
-  CHECK(with.now() - begin <= 100ms);
-  CHECK(handler.calls.size() == 1);
   CHECK_FALSE(with.exit_status());
 }
 

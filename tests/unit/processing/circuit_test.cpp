@@ -31,7 +31,6 @@ struct store {
   int calls = 0;
   std::function<bool(const record&)> is_away = [](const record&) { return true; };
   bool says_so = false;
-  std::function<void(int)> on_call = [](int) {};
   std::vector<shard_context::clock::time_point> times{};
   strings stored{};
 
@@ -39,7 +38,6 @@ struct store {
     return [this](const record& one, const shard_context&) {
       ++calls;
       times.push_back(daemon->now());
-      on_call(calls);
       if (is_away(one) && says_so) throw outage_error("the store is away");
       if (is_away(one)) throw std::runtime_error("the store is away");
       stored.emplace_back(one.data());
@@ -154,17 +152,6 @@ TEST_CASE(
   CHECK(away.stored.size() + away.lot->all.size() == 50);
 }
 
-TEST_CASE("an outage gives up no record that is retried without end", "[processing][circuit]") {
-  const auto which = ALL_FORMS;
-  store away;
-  away.is_away = [&](const record&) { return away.calls < 200; };
-  away.start(which, {.bad_record = bad_record::park, .lot = away.lot})
-      .deliver(numbered(50))
-      .end_shard();
-  CHECK(away.lot->all.empty());
-  CHECK(sorted(away.stored) == sorted(numbered(50)));
-}
-
 TEST_CASE("the log has a line when the circuit opens, and one when it closes",
           "[processing][circuit]") {
   const auto which = ALL_FORMS;
@@ -243,35 +230,6 @@ TEST_CASE("keys that fail and open the circuit do not hold up the ones after the
   CHECK(sorted(endpoints.stored) == strings(keys.end() - 40, keys.end()));
 }
 
-TEST_CASE("an attempt that fails while the circuit is open is not counted",
-          "[processing][circuit]") {
-  const auto which = ALL_FORMS;
-  store away;
-  away.is_away = [&](const record&) { return away.calls > 1 && away.calls < 100; };
-  away.start(which, parking(away.lot, 3, circuit_breaker{.failures = 5}), {.lanes = 4})
-      .deliver({"a"})
-      .deliver(numbered(20))
-      .end_shard();
-  INFO(*away.daemon);
-  CHECK(away.lot->all.size() <= 1);
-  CHECK(away.stored.size() + away.lot->all.size() == 21);
-}
-
-TEST_CASE("a record that fails alone can use up its attempts, however many",
-          "[processing][circuit]") {
-  const auto which = ALL_FORMS;
-  store bad;
-  bad.is_away = [](const record& one) { return one.data() == "bad"; };
-  bad.start(which, parking(bad.lot, 50, circuit_breaker{.failures = 51}))
-      .deliver({"bad", "a"})
-      .end_shard();
-  INFO(*bad.daemon);
-  REQUIRE(bad.lot->all.size() == 1);
-  CHECK(bad.lot->all[0].attempts == 50);
-  CHECK(bad.stored == strings{"a"});
-  CHECK_FALSE(logged(*bad.daemon, "circuit"));
-}
-
 TEST_CASE("a record that fails alone can become too old", "[processing][circuit]") {
   store bad;
   bad.is_away = [](const record& one) { return one.data() == "bad"; };
@@ -279,19 +237,6 @@ TEST_CASE("a record that fails alone can become too old", "[processing][circuit]
       .deliver({"bad", "a"});
   CHECK(bad.lot->data() == strings{"bad"});
   CHECK(bad.stored == strings{"a"});
-}
-
-TEST_CASE("bad records are parked as long as others succeed between them",
-          "[processing][circuit]") {
-  const auto which = ALL_FORMS;
-  store bad;
-  bad.is_away = [](const record& one) { return one.data() == "bad"; };
-  bad.start(which, parking(bad.lot, 1, circuit_breaker{.failures = 3}), {.lanes = 1});
-  for (int i = 0; i < 20; ++i) bad.daemon->deliver({"1", "bad", "bad", "2", "bad"});
-  bad.daemon->end_shard();
-  CHECK(bad.lot->all.size() == 60);
-  if (which != form::batches) CHECK(bad.stored.size() == 40);  // that one repeats good records
-  CHECK_FALSE(logged(*bad.daemon, "circuit"));
 }
 
 TEST_CASE("bad records are parked when others succeeded after they first failed",
@@ -349,46 +294,6 @@ TEST_CASE("a permanent error is the handler's judgement: it neither opens nor cl
   CHECK(bad.lot->all.size() == 52);
   CHECK(count_logged(daemon, "the circuit is open") == 1);
   CHECK(count_logged(daemon, "the circuit is closed: an attempt succeeded, after ") == 1);
-}
-
-TEST_CASE("a requested stop ends the pause of an open circuit", "[processing][circuit]") {
-  const auto which = GENERATE(form::each, form::batches_with_position);
-  store away;
-  away.is_away = [](const record& one) { return one.data() != "a"; };
-  away.start(which, {.initial_backoff = 10min,
-                     .max_backoff = 10min,
-                     .breaker = circuit_breaker{.failures = 1, .max_wait = 10min}});
-  const auto begin = away.daemon->now();
-  away.daemon->lose_lease_silently();  // the checkpoint of "a" tells, during the pause
-  away.daemon->deliver({"a", "b", "c"});
-  CHECK(logged(*away.daemon, "the circuit is open"));
-  CHECK(away.daemon->stop_requested());
-  CHECK(away.daemon->now() - begin <= 100ms);
-  CHECK(away.calls == 2);
-}
-
-TEST_CASE("after a drain that an outage has outlasted no probe is waited for",
-          "[processing][circuit]") {
-  const auto which = GENERATE(form::parallel, form::completions);
-  store away;
-  away.start(which, {.breaker = circuit_breaker{.failures = 3}})
-      .deliver({"a", "b", "c"})
-      .advance(2min)
-      .request_shutdown();
-  const int calls = away.calls;
-  CHECK_NOTHROW(away.daemon->advance(10min));
-  INFO(*away.daemon);
-  CHECK(away.calls == calls);
-}
-
-TEST_CASE("a policy that stops ends the session at the first bad record, circuit or not",
-          "[processing][circuit]") {
-  const auto which = GENERATE(form::each, form::batches_with_position);
-  store away;
-  away.start(which, {.max_attempts = 30, .breaker = circuit_breaker{.failures = 31}})
-      .deliver({"a", "b"});
-  CHECK(away.calls == 30);
-  CHECK(away.daemon->exit_status() == exit_status::callback_failed);
 }
 
 TEST_CASE("without a breaker attempts are counted in an outage, too", "[processing][circuit]") {

@@ -3,14 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <functional>
 #include <memory>
-#include <new>
 #include <optional>
-#include <set>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -30,11 +26,6 @@ struct reported_by_test {
                             std::shared_ptr<observer> watching = nullptr)
       : daemon([this](completion one) { held.push_back(std::move(one)); }, std::move(policy),
                std::move(options), std::move(watching)) {}
-  strings held_data() const {
-    strings result;
-    for (const auto& one : held) result.emplace_back(one.record().data());
-    return result;
-  }
   completion take(std::size_t at) {
     completion one = std::move(held.at(at));
     held.erase(held.begin() + static_cast<std::ptrdiff_t>(at));
@@ -47,22 +38,6 @@ struct reported_by_test {
 };
 
 }  // namespace
-
-TEST_CASE("records that are reported in any order are checkpointed up to the oldest that is not",
-          "[processing][completion]") {
-  reported_by_test shard;
-  shard.daemon.deliver({"1", "2", "3"});
-  CHECK(shard.held_data() == strings{"1", "2", "3"});
-  shard.take(2).complete();
-  shard.daemon.deliver({});
-  CHECK(shard.daemon.checkpoints().empty());
-  shard.take(0).complete();
-  shard.daemon.deliver({});
-  CHECK(shard.daemon.persisted() == sequence_position("1"));
-  shard.take(0).complete();
-  shard.daemon.deliver({});
-  CHECK(shard.daemon.persisted() == sequence_position("3"));
-}
 
 TEST_CASE("a completion that is dropped or overwritten has failed", "[processing][completion]") {
   const bool is_overwritten = GENERATE(true, false);
@@ -163,36 +138,7 @@ TEST_CASE("a completion is empty once it is reported or moved from", "[processin
   CHECK(shard.daemon.persisted() == sequence_position("1"));
 }
 
-TEST_CASE("a completion is reported and destroyed on another thread after the lease is lost",
-          "[processing][completion]") {
-  reported_by_test shard;
-  shard.daemon.deliver({"1", "2", "3", "4"});
-  shard.daemon.lose_lease();
-  std::string data;
-  std::thread([&data, held = std::move(shard.held)]() mutable {
-    held.at(0).complete();
-    held.at(1).fail("late");
-    held.at(2).touch();
-    data = held.at(2).record().data();
-    held.clear();
-  }).join();
-  CHECK(data == "3");
-  CHECK(shard.daemon.exit_status() == exit_status::ok);
-  CHECK(shard.daemon.checkpoints().empty());
-  CHECK(shard.daemon.log().empty());
-}
-
 namespace {
-
-/// Tells of each attempt where the library does.
-struct observed_attempts : detail::shard_service_wrapper {
-  using shard_service_wrapper::shard_service_wrapper;
-  static inline std::function<void()> on_attempt{};
-  void observe(observer::shard_event event) noexcept override {
-    if (on_attempt && std::holds_alternative<observer::record_attempted>(event)) on_attempt();
-  }
-  [[nodiscard]] bool is_observed() const noexcept override { return true; }
-};
 
 /// Sees how long the memory of batches lives.
 struct watched_batches final : record_processor {
@@ -211,28 +157,6 @@ struct watched_batches final : record_processor {
 };
 
 }  // namespace
-
-TEST_CASE("user code is destroyed with the processor, even while a completion is reported",
-          "[processing][completion]") {
-  std::vector<completion> held;
-  std::weak_ptr<int> of_handler;
-  wrapped<observed_attempts> processors(parallel([&](const shard_context&) {
-    auto state = std::make_shared<int>(0);
-    of_handler = state;
-    return [&held, state](completion one) { held.push_back(std::move(one)); };
-  }));
-  std::optional<testing::daemon> daemon(std::in_place, processors.factory(), prompt());
-  daemon->initialize().deliver({"1"}).advance(0ms);
-  REQUIRE(held.size() == 1);
-  bool is_destroyed = false;
-  observed_attempts::on_attempt = [&] {
-    daemon.reset();
-    is_destroyed = of_handler.expired();
-  };
-  held.front().complete();
-  observed_attempts::on_attempt = nullptr;
-  CHECK(is_destroyed);
-}
 
 TEST_CASE("a completion outlives the processor, and keeps the memory of its record alone",
           "[processing][completion]") {
@@ -254,15 +178,6 @@ TEST_CASE("a completion outlives the processor, and keeps the memory of its reco
   held.front().touch();
   held.front().complete();
   CHECK(batches.at(0).expired());
-}
-
-TEST_CASE("a handler waits no longer for its completions when the session ends",
-          "[processing][completion]") {
-  reported_by_test shard;
-  shard.daemon.deliver({"1"});
-  shard.daemon.end_input();
-  CHECK(shard.daemon.exit_status() == exit_status::ok);
-  CHECK(shard.daemon.log().empty());  // nothing was complete
 }
 
 TEST_CASE("the stuck clock begins with the handler, not with the record's arrival",
@@ -313,24 +228,6 @@ TEST_CASE("touch() starts the stuck clock anew", "[processing][completion]") {
   CHECK(shard.daemon.log().size() == 1);
 }
 
-TEST_CASE("touch() after a report starts the stuck clock anew, without a callback that follows",
-          "[processing][completion]") {
-  reported_by_test shard({}, {.stuck_after = 60s});
-  shard.daemon.deliver({"1"}).advance(250s);
-  const auto before = count_logged(shard.daemon, "a handler is stuck");
-  shard.held.at(0).touch();
-  shard.daemon.advance(61s);
-  CHECK(count_logged(shard.daemon, "a handler is stuck") == before + 1);
-}
-
-TEST_CASE("a record without a partition key is reported as such when its handler is stuck",
-          "[processing][completion]") {
-  reported_by_test shard({}, {.stuck_after = 60s});
-  shard.daemon.deliver_records({{.data = "a"}});
-  shard.daemon.advance(61s);
-  CHECK(shard.logged("a handler is stuck: it has had record 1/0 (no partition key, attempt 1)"));
-}
-
 TEST_CASE("leave_when_stuck ends the session after the report", "[processing][completion]") {
   reported_by_test shard({}, {.stuck_after = 60s, .leave_when_stuck = true});
   shard.daemon.deliver({"1"});
@@ -369,29 +266,6 @@ TEST_CASE("observers see how long the oldest handler is stuck while others take 
   CHECK(seen->stuck[2] == observer::handlers_stuck{.handlers = 1, .oldest_age = 60s});
 }
 
-TEST_CASE("observers see how long a record was with its completion", "[processing][completion]") {
-  const auto seen = std::make_shared<seen_events>();
-  reported_by_test shard({}, {}, seen);
-  shard.daemon.deliver({"1"}).advance(7s);
-  shard.take(0).complete();
-  shard.daemon.deliver({});
-  using outcome = observer::record_attempted::outcome;
-  CHECK(seen->attempts == std::vector<observer::record_attempted>{
-                              {sequence_position("1"), 1, 7s, outcome::succeeded, {}}});
-}
-
-TEST_CASE("a completion that is assigned to itself is still to be reported",
-          "[processing][completion]") {
-  reported_by_test shard;
-  shard.daemon.deliver({"1"});
-  completion& one = shard.held.at(0);
-  completion& same = one;
-  one = std::move(same);
-  one.complete();
-  shard.daemon.deliver({});
-  CHECK(shard.daemon.persisted() == sequence_position("1"));
-}
-
 TEST_CASE("a completion that is reported after its handler threw is of no use",
           "[processing][completion]") {
   std::vector<completion> held;
@@ -410,116 +284,6 @@ TEST_CASE("a completion that is reported after its handler threw is of no use",
   CHECK(calls == 2);
   daemon.deliver({});
   CHECK(daemon.persisted() == sequence_position("1"));
-}
-
-TEST_CASE(
-    "a handler that gets stuck while its batch waits for room is reported, and ends the session",
-    "[processing][completion]") {
-  reported_by_test shard(
-      {},
-      {.order = order::none, .window_records = 1, .stuck_after = 60s, .leave_when_stuck = true});
-  shard.daemon.deliver({"1", "2"});
-  CHECK(shard.logged("a handler is stuck: it has had record 1/0"));
-  CHECK(shard.daemon.exit_status() == exit_status::callback_failed);
-}
-
-namespace {
-
-/// Knows how many timers wait.
-struct counted_timers final : detail::shard_service_wrapper {
-  using shard_service_wrapper::shard_service_wrapper;
-  timer_id start_timer(std::chrono::milliseconds delay, std::chrono::milliseconds period,
-                       std::function<void()> function) override {
-    const auto own = std::make_shared<timer_id>();
-    *own =
-        shard_service_wrapper::start_timer(delay, period, [this, own, call = std::move(function)] {
-          waiting.erase(*own);
-          call();
-        });
-    waiting.insert(*own);
-    most = std::max(most, waiting.size());
-    return *own;
-  }
-  void cancel_timer(timer_id timer) override {
-    waiting.erase(timer);
-    shard_service_wrapper::cancel_timer(timer);
-  }
-  std::set<timer_id> waiting{};
-  std::size_t most = 0;
-};
-
-}  // namespace
-
-TEST_CASE("retries on an idle shard leave no timers", "[processing][completion]") {
-  // Each attempt arms a timer for the report of a stuck handler, and its retry an earlier one.
-  std::vector<completion> held;
-  wrapped<counted_timers> processors(
-      parallel([&](completion one) { held.push_back(std::move(one)); },
-               {.initial_backoff = 10ms, .max_backoff = 10ms, .breaker = {}}, {.stuck_after = 1h}));
-  testing::daemon daemon(processors.factory(), prompt());
-  daemon.initialize().deliver({"1"});
-  for (int i = 0; i < 100; ++i) {
-    CAPTURE(i, daemon);
-    REQUIRE(held.size() == 1);
-    held.front().fail("again");
-    held.clear();
-    daemon.advance(0ms).advance(10ms);
-  }
-  CHECK(processors.service().most <= 2);
-}
-
-TEST_CASE("a callback that waits is notified when there is room, and nobody while none waits",
-          "[processing][completion]") {
-  struct counted_notifications final : detail::shard_service_wrapper {
-    using shard_service_wrapper::shard_service_wrapper;
-    void notify() override {
-      ++count;
-      shard_service_wrapper::notify();
-    }
-    int count = 0;
-  };
-  SECTION("no callback waits") {
-    std::vector<completion> held;
-    wrapped<counted_notifications> processors(
-        parallel([&](completion one) { held.push_back(std::move(one)); }));
-    testing::daemon daemon(processors.factory(), prompt());
-    daemon.initialize().deliver({"1"});
-    held.at(0).complete();
-    CHECK(processors.service().count == 0);
-  }
-  SECTION("a callback waits") {
-    wrapped<counted_notifications> processors(
-        parallel([](const record&) {}, {}, {.lanes = 1, .window_records = 1}));
-    testing::daemon daemon(processors.factory(), prompt());
-    daemon.initialize().deliver({"1", "2", "3", "4"});
-    CHECK(processors.service().count == 3);
-  }
-}
-
-namespace {
-
-/// Has no memory for a warning.
-struct exhausted_log final : detail::shard_service_wrapper {
-  using shard_service_wrapper::shard_service_wrapper;
-  void log(log_level level, const std::string& text,
-           const std::optional<sequence_position>& position) override {
-    if (level == log_level::warning) throw std::bad_alloc();
-    shard_service_wrapper::log(level, text, position);
-  }
-};
-
-}  // namespace
-
-TEST_CASE("what a runner throws itself ends the session", "[processing][completion]") {
-  wrapped<exhausted_log> processors(parallel([](completion one) {
-    one.complete();
-    throw std::runtime_error("late");  // which the runner logs
-  }));
-  testing::daemon daemon(processors.factory(), prompt());
-  daemon.initialize().deliver({"1"});
-  CHECK(daemon.exit_status() == exit_status::callback_failed);
-  REQUIRE(daemon.thrown());
-  CHECK_THROWS_AS(std::rethrow_exception(daemon.thrown()), std::bad_alloc);
 }
 
 TEST_CASE("an error may own another completion, wherever it is destroyed",

@@ -79,27 +79,6 @@ TEST_CASE("records of several calls are handed over once the oldest has waited f
   CHECK(one.seen() == calls{{"a", "b", "c"}, {"d"}});
 }
 
-TEST_CASE("the linger begins anew with the records after a limit", "[processing][gathering]") {
-  gathering_daemon one({.max_records = 2, .linger = 2s});
-  one.daemon.deliver({"a"}).advance(1500ms).deliver({"b", "c"});
-  CHECK(one.seen() == calls{{"a", "b"}});
-  one.daemon.advance(1999ms);
-  CHECK(one.seen().size() == 1);
-  one.daemon.advance(1ms);
-  CHECK(one.seen() == calls{{"a", "b"}, {"c"}});
-}
-
-TEST_CASE("a batch has at most max_records, with or without a linger", "[processing][gathering]") {
-  gathering_daemon one({.max_records = 3, .linger = 1h});
-  one.daemon.deliver({"a", "b"}).deliver({"c", "d", "e", "f", "g"}).deliver({}).deliver({"h", "i"});
-  CHECK(one.seen() == calls{{"a", "b", "c"}, {"d", "e", "f"}, {"g", "h", "i"}});
-  CHECK(one.persisted() == sequence_position("9"));
-  gathering_daemon other({.max_records = 2});
-  other.daemon.deliver({"a", "b", "c"}).deliver({"d"});
-  CHECK(other.seen() == calls{{"a", "b"}, {"c"}, {"d"}});
-  CHECK(other.persisted() == sequence_position("4"));
-}
-
 TEST_CASE("a batch has at most max_bytes, but for one record that is larger",
           "[processing][gathering]") {
   const std::uint64_t limit = 100;
@@ -155,43 +134,6 @@ TEST_CASE("shutdown_requested and the shard's end hand over what is gathered",
   CHECK(ending.persisted() == sequence_position("SHARD_END"));
 }
 
-TEST_CASE("when the lease is lost or the input ends, what is gathered is dropped",
-          "[processing][gathering]") {
-  gathering_daemon losing({.linger = 1s});
-  losing.daemon.deliver({"a"}).lose_lease().advance(1h);
-  CHECK(losing.seen().empty());
-  gathering_daemon ending({.linger = 1s});
-  ending.daemon.deliver({"a"}).end_input();
-  CHECK(ending.seen().empty());
-  CHECK(ending.persisted() == sequence_position("TRIM_HORIZON"));
-}
-
-TEST_CASE("a processor that is destroyed by what wraps it hands nothing over any more",
-          "[processing][gathering]") {
-  struct wrapper final : record_processor {
-    void process_records(record_batch batch, const checkpointer& to) override {
-      inner->process_records(std::move(batch), to);
-      inner.reset();
-    }
-    std::unique_ptr<record_processor> inner;
-  };
-  const noting_handler handler;
-  const auto make = batches(handler, {}, {.linger = 1s});
-  testing::daemon with(processor_factory([&](const shard_context& shard) {
-    auto one = std::make_unique<wrapper>();
-    one->inner = make(shard);
-    return one;
-  }));
-  with.initialize().deliver({"a"}).advance(2s);
-  CHECK(handler.seen->empty());
-}
-
-TEST_CASE("no checkpoint covers what is gathered", "[processing][gathering]") {
-  gathering_daemon one({.max_records = 2, .linger = 1h});
-  one.daemon.deliver({"a", "b", "c"});
-  CHECK(one.persisted() == sequence_position("2"));
-}
-
 TEST_CASE("a factory that calls another one has the mode which that one needs",
           "[processing][gathering]") {
   const auto form = GENERATE(0, 1);
@@ -223,42 +165,6 @@ TEST_CASE(
   CHECK(one.seen() == calls{{"i", "j", "k"}});
 }
 
-TEST_CASE("a handler that runs delays the linger, and what is late then is handed over at once",
-          "[processing][gathering]") {
-  calls seen;
-  std::vector<std::chrono::milliseconds> when;
-  testing::daemon with(batches(
-                           [&](const record_batch& batch, const shard_context& shard) {
-                             when.push_back(std::chrono::duration_cast<std::chrono::milliseconds>(
-                                 shard.now().time_since_epoch()));
-                             seen.push_back(payloads_of(batch));
-                             shard.sleep_for(5s);
-                           },
-                           {}, {.max_records = 2, .linger = 1s}),
-                       prompt());
-  with.initialize().deliver({"a", "b", "c"});
-  CHECK(seen == calls{{"a", "b"}, {"c"}});
-  CHECK(when.at(1) - when.at(0) == 5s);
-}
-
-TEST_CASE("a gathered batch that fails is tried again, also between calls",
-          "[processing][gathering]") {
-  int failures = 2;
-  strings done;
-  const auto process = [&](const record_batch& batch) {
-    if (failures-- > 0) throw batch_failure(batch.front().position());
-    for (const auto& one : payloads_of(batch)) done.push_back(one);
-  };
-  testing::daemon with(batches(process, {}, {.linger = 1s}), prompt());
-  with.initialize().deliver({"a"}).deliver({"b"}).advance(1h).deliver({});
-  CHECK(done == strings{"a", "b"});
-  CHECK(with.persisted() == sequence_position("2"));
-  failures = 1'000'000;
-  testing::daemon stopping(batches(process, {.max_attempts = 1}, {.linger = 1s}), prompt());
-  stopping.initialize().deliver({"a"}).advance(1s);
-  CHECK(stopping.exit_status() == exit_status::callback_failed);
-}
-
 TEST_CASE("options of batches that cannot work are refused", "[processing][gathering]") {
   const auto handler = [](const record_batch&) {};
   const auto refuses = [&](batch_options options, const std::string& why) {
@@ -271,30 +177,6 @@ TEST_CASE("options of batches that cannot work are refused", "[processing][gathe
   gathering_daemon longest({.linger = std::chrono::milliseconds::max()});
   longest.daemon.deliver({"a"}).request_shutdown();
   CHECK(longest.seen() == calls{{"a"}});
-}
-
-TEST_CASE("a batch that is complete in one call is not copied", "[processing][gathering]") {
-  const char* delivered = nullptr;
-  const char* seen = nullptr;
-  struct noting final : record_processor {
-    void process_records(record_batch batch, const checkpointer& with) override {
-      *delivered = batch[0].data().data();
-      inner->process_records(std::move(batch), with);
-    }
-    const char** delivered = nullptr;
-    std::unique_ptr<record_processor> inner;
-  };
-  const auto forward = batches([&](const record_batch& batch) { seen = batch[0].data().data(); },
-                               {}, {.max_records = 1, .linger = 1h});
-  testing::daemon with([&](const shard_context& shard) {
-    auto made = std::make_unique<noting>();
-    made->delivered = &delivered;
-    made->inner = forward(shard);
-    return made;
-  });
-  with.initialize().deliver({"a"});
-  CHECK(seen != nullptr);
-  CHECK(seen == delivered);
 }
 
 TEST_CASE("observers see what is gathered as the window", "[processing][gathering]") {
@@ -376,19 +258,6 @@ TEST_CASE("with order::key no key and an empty key are two keys", "[processing][
   CHECK(handler.seen == calls{{"bad", "b", "c"}, {"bad", "c"}});
 }
 
-TEST_CASE("with order::key the later records of a parked one's key are tried again without it",
-          "[processing][gathering]") {
-  const auto lot = std::make_shared<memory_lot>();
-  naming_handler handler;
-  testing::daemon with(batches(std::ref(handler), parking(lot, 1), {.order = order::key}),
-                       prompt());
-  with.initialize().deliver_records(
-      {keyed("k", "bad", "1"), keyed("other", "b", "2"), keyed("k", "c", "3")});
-  CHECK(handler.seen == calls{{"bad", "b", "c"}, {"c"}});
-  CHECK(lot->data() == strings{"bad"});
-  CHECK(with.persisted() == sequence_position("3"));
-}
-
 TEST_CASE("when a named record ends the session, what is before the first is checkpointed",
           "[processing][gathering]") {
   naming_handler handler;
@@ -418,40 +287,6 @@ TEST_CASE("a batch_failure that names no record of the batch names none",
   CHECK(lot->data() == strings{"bad"});
   CHECK(lot->all.at(0).last_error == "3 of the batch's records failed, the first at 99/0");
   CHECK(with.persisted() == sequence_position("4"));
-}
-
-TEST_CASE("records that fail while others of their batch succeed do not open the circuit",
-          "[processing][gathering]") {
-  const auto lot = std::make_shared<memory_lot>();
-  naming_handler handler{.failures = 20};
-  testing::daemon with(batches(std::ref(handler), parking(lot, 1, circuit_breaker{.failures = 3})),
-                       prompt());
-  strings payloads;
-  for (int i = 0; i < 5; ++i) payloads.insert(payloads.end(), {"bad", "bad", "good"});
-  with.initialize().deliver({"good"});  // so that more than one record can be bad
-  with.deliver(payloads);
-  CHECK(lot->all.size() == 10);
-  CHECK(count_logged(with, "the circuit is open") == 0);
-  with.deliver({"bad", "bad", "good"}).deliver({"bad", "bad", "good"});
-  CHECK(lot->all.size() == 14);
-  CHECK(count_logged(with, "the circuit is open") == 0);
-  with.deliver({"good", "bad", "bad", "bad"});
-  CHECK(lot->all.size() == 17);
-  CHECK(count_logged(with, "the circuit is open") == 0);
-  with.deliver({"bad", "bad", "bad"});  // an outage may have begun
-  CHECK(lot->all.size() == 19);
-  CHECK(count_logged(with, "the circuit is open") == 1);
-}
-
-TEST_CASE("a stop during the wait of named records leaves them incomplete",
-          "[processing][gathering]") {
-  naming_handler handler;
-  testing::daemon with(batches(std::ref(handler), {.initial_backoff = 5s}), prompt());
-  with.initialize().lose_lease_silently();
-  with.deliver({"a", "bad", "c"});
-  CHECK(with.stop_requested());
-  CHECK(handler.seen.size() == 1);
-  CHECK_FALSE(with.exit_status());
 }
 
 TEST_CASE("the bad records of one call are parked with one call", "[processing][gathering]") {

@@ -126,17 +126,6 @@ TEST_CASE("data with too many levels of values is parked, and exhausts no stack"
   CHECK(with.persisted() == sequence_position("5"));
 }
 
-TEST_CASE("a handler of values fails as any other", "[processing][json]") {
-  int calls = 0;
-  testing::daemon with(each(json<click>([&](const click&) {
-    if (++calls == 1) throw std::runtime_error("busy");
-  })));
-  with.initialize().deliver({first}).request_shutdown();
-  INFO(with);
-  CHECK(calls == 2);
-  CHECK(with.persisted() == sequence_position("1"));
-}
-
 TEST_CASE("a function of a batch gets the values that parse, with their records",
           "[processing][json][batches]") {
   strings got;
@@ -460,28 +449,6 @@ TEST_CASE("a function that makes the handler of a shard is none of any JSON",
   })));
   with.initialize().deliver({"1", "2"}).end_shard();
   CHECK(values == 3);
-}
-
-TEST_CASE("each shard has a function of its own, and values of its own",
-          "[processing][json][parallel]") {
-  int made = 0;
-  strings got;
-  const auto factory = parallel(json<click>(
-      [&](const shard_context&) {
-        ++made;
-        return [&](const click& one) { got.push_back(one.page); };
-      },
-      [](const click& one) { return one.page; }));
-  testing::daemon one(factory);
-  testing::daemon other(factory);
-  one.initialize();
-  other.initialize();
-  deliver(one, {{"x", first}});
-  deliver(other, {{"x", second}});
-  one.end_shard();
-  other.end_shard();
-  CHECK(made == 2);
-  CHECK(got == strings{"/a", "/b"});
 }
 
 TEST_CASE("an empty function of a value is refused", "[processing][json]") {

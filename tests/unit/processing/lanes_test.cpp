@@ -4,24 +4,19 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
-#include <cstdint>
 #include <deque>
-#include <functional>
-#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <sys/wait.h>
 #include <thread>
-#include <unistd.h>
 #include <utility>
 #include <vector>
 
-#include "support/awaited_count.hpp"
 #include "support/catch.hpp"
 #include "support/descriptors.hpp"
+#include "support/eventually.hpp"
 #include "unit/processing/processing_support.hpp"
 #include "unit/processing/served_records.hpp"
 #include "unit/runtime/served_shard.hpp"
@@ -31,40 +26,6 @@ namespace {
 using namespace kclxx;
 using namespace kclxx::test;
 using namespace std::chrono_literals;
-
-/// Ends with the stop token alone.
-void wait_for_stop(const shard_context& context) {
-  std::mutex mutex;
-  std::condition_variable_any never;
-  std::unique_lock lock(mutex);
-  never.wait(lock, context.stop_token(), [] { return false; });
-}
-
-/// Returns when each of 64 lanes has a record.
-void fill_lanes(served_shard& shard, awaited_count& running) {
-  shard.initialize("shard-1");
-  shard.send(keyed_records(200, 1, 200));
-  shard.expect_status("processRecords");
-  REQUIRE(running.await(64));
-}
-
-/// Counts the functions that are posted to a shard's threads.
-struct counting_posts : detail::shard_service_wrapper {
-  static inline std::atomic<int> posts = 0;
-  struct pool final : detail::thread_pool {
-    explicit pool(std::unique_ptr<thread_pool> counted) : inner(std::move(counted)) {}
-    void post(std::function<void()> function) override {
-      ++posts;
-      inner->post(std::move(function));
-    }
-    std::unique_ptr<thread_pool> inner;
-  };
-
-  using shard_service_wrapper::shard_service_wrapper;
-  std::unique_ptr<detail::thread_pool> make_thread_pool(std::size_t threads) override {
-    return std::make_unique<pool>(shard_service_wrapper::make_thread_pool(threads));
-  }
-};
 
 }  // namespace
 
@@ -165,51 +126,6 @@ TEST_CASE("completions are reported and destroyed while the session ends", "[pro
   reporter.join();
 }
 
-TEST_CASE("a stop reaches all of 64 handlers that wait only for it, and the processor leaves",
-          "[processing][lanes]") {
-  awaited_count running;
-  awaited_count stopped;
-  served_shard shard(parallel(
-                         [&](const record&, const shard_context& context) {
-                           ++running;
-                           wait_for_stop(context);
-                           ++stopped;
-                         },
-                         {}, {.lanes = 64}),
-                     prompt());
-  fill_lanes(shard, running);
-  CHECK(stopped == 0);
-  CHECK(shard.end() == exit_status::ok);
-  CHECK(running == 64);
-  CHECK(stopped == 64);
-}
-
-TEST_CASE("a handler that is fenced on an idle shard stops the others, without a further line",
-          "[processing][lanes]") {
-  awaited_count running;
-  awaited_count stopped;
-  std::promise<void> fence;
-  served_shard shard(parallel(
-                         [&](const record& one, const shard_context& context) {
-                           ++running;
-                           if (number_of(one) == 1) {
-                             fence.get_future().wait();
-                             throw fenced_error("another processor");
-                           }
-                           wait_for_stop(context);
-                           ++stopped;
-                         },
-                         {}, {.lanes = 64}),
-                     prompt());
-  fill_lanes(shard, running);
-  CHECK(stopped == 0);
-  fence.set_value();
-  CHECK(stopped.await(63));
-  CHECK(shard.end() == exit_status::ok);
-  CHECK(logged(shard, "another processor"));
-  CHECK(running == 64);
-}
-
 TEST_CASE("a stop ends retries that wait, handlers that sleep, and a callback that waits for room",
           "[processing][lanes]") {
   awaited_count running;
@@ -284,31 +200,6 @@ TEST_CASE("while a callback waits, what is complete is checkpointed within a sec
   CHECK(shard.end() == exit_status::ok);
 }
 
-TEST_CASE("a handler may return after its callback has thrown, and before the lease is lost",
-          "[processing][lanes]") {
-  std::optional<served_shard> session;
-  awaited_count begun;  // the second
-  awaited_count ended;
-  session.emplace(parallel(
-                      [&](const record& one) {
-                        if (number_of(one) == 1) {
-                          if (!begun.await(1)) return;
-                          throw fenced_error("epoch 7, not 6");
-                        }
-                        ++begun;
-                        if (session->log().await("ended early")) ++ended;
-                      },
-                      {}, {.lanes = 2, .window_records = 2}),
-                  prompt());
-  session->initialize("shard-1");
-  session->send(keyed_records(3, 1, 3));  // the callback waits with the third
-  session->expect_status("processRecords");
-  CHECK(ended.await(1));
-  session->send(R"({"action":"leaseLost"})");
-  session->expect_status("leaseLost");
-  CHECK(session->end() == exit_status::ok);
-}
-
 TEST_CASE("leave_when_stuck ends a session whose handler does not return, as stuck",
           "[processing][lanes]") {
   static std::atomic<bool> is_free = false;  // outlives the thread that serve() abandons
@@ -338,25 +229,4 @@ TEST_CASE("leave_when_stuck ends a session whose handler does not return, as stu
   is_free.notify_all();
   CHECK(destroyed.await(1));
   CHECK(running == 0);
-}
-
-TEST_CASE("while the circuit is open runners start for a probe alone", "[processing][lanes]") {
-  awaited_count calls;
-  std::atomic<bool> is_away = true;
-  counting_posts::posts = 0;
-  wrapped<counting_posts> processors(parallel(
-      [&](const record&) {
-        ++calls;
-        if (is_away) throw std::runtime_error("away");
-      },
-      {.breaker = circuit_breaker{.failures = 5, .max_wait = 50ms}}, {.lanes = 4}));
-  served_shard shard(processors.factory(), prompt());
-  shard.initialize("shard-1");
-  shard.send(keyed_records(10, 1, 10));
-  shard.expect_status("processRecords");
-  shard.send(R"({"action":"shardEnded"})");  // waits for the records
-  CHECK(calls.await(20));
-  CHECK(counting_posts::posts < 500);
-  is_away = false;
-  answer_until(shard, "shardEnded");
 }

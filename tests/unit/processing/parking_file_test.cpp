@@ -7,6 +7,8 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -15,23 +17,132 @@
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include <kclxx/shard_context.hpp>
+
 #include "support/catch.hpp"
 #include "support/descriptors.hpp"
 #include "support/eventually.hpp"
-#include "support/locks.hpp"
-#include "support/lone_shard.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/text.hpp"
-#include "unit/processing/failing_disk.hpp"
 #include "unit/processing/processing_support.hpp"
+
+namespace kclxx::test {
+
+namespace {
+
+/// The service of a shard that has a name and the machine's clock, and no session.
+class lone_service final : public detail::shard_service {
+ public:
+  void async_checkpoint(const std::optional<sequence_position>&, checkpoint_handler) override {
+    throw_no_session();
+  }
+  std::error_code checkpoint(const std::optional<sequence_position>&,
+                             const std::optional<clock::time_point>&) override {
+    throw_no_session();
+  }
+  [[nodiscard]] clock::time_point now() const override { return clock::now(); }
+  bool sleep_until(clock::time_point deadline) override {
+    std::this_thread::sleep_until(deadline);
+    return true;
+  }
+  timer_id start_timer(std::chrono::milliseconds, std::chrono::milliseconds,
+                       std::function<void()>) override {
+    throw_no_session();
+  }
+  void cancel_timer(timer_id) override { throw_no_session(); }
+  void wait_until_notified(clock::time_point) override { throw_no_session(); }
+  void notify() override {}
+  [[nodiscard]] std::unique_ptr<detail::thread_pool> make_thread_pool(std::size_t) override {
+    throw_no_session();
+  }
+  void fail(std::exception_ptr) override { throw_no_session(); }
+  void log(log_level, const std::string&, const std::optional<sequence_position>&) override {}
+
+ private:
+  [[noreturn]] static void throw_no_session() { throw std::logic_error("there is no session"); }
+};
+
+/// A context with that service.
+class lone_shard {
+ public:
+  explicit lone_shard(std::string id)
+      : context_(detail::service_access::make<shard_context>({.shard_id = std::move(id)},
+                                                             std::make_shared<lone_service>())) {}
+  operator const shard_context&() const { return *context_; }  // NOLINT(google-explicit-*)
+
+ private:
+  std::unique_ptr<shard_context> context_;
+};
+
+struct fault {
+  int error;
+  std::function<void()> before;
+};
+
+std::map<std::string, fault>& faults() {
+  static std::map<std::string, fault> all;
+  return all;
+}
+
+/// Whether the call fails; errno is set then.
+bool fails(const char* function) {
+  const auto found = faults().find(function);
+  if (found == faults().end()) return false;
+  const fault one = found->second;
+  faults().erase(found);
+  if (one.before) one.before();
+  errno = one.error;
+  return one.error != 0;
+}
+
+template <class... Arguments>
+long call(const char* function, long number, Arguments... arguments) {
+  return fails(function) ? -1 : ::syscall(number, arguments...);
+}
+
+/// While it lives, the next call of a system function (flock, fdatasync, fsync) fails, or comes
+/// after something else.
+/// Thread safety: none.
+class failing_disk {
+ public:
+  failing_disk(const char* function, int error) { faults()[function] = {error, {}}; }
+  failing_disk(const char* function, std::function<void()> before) {
+    faults()[function] = {0, std::move(before)};
+  }
+  failing_disk(const failing_disk&) = delete;
+  failing_disk& operator=(const failing_disk&) = delete;
+  ~failing_disk() { faults().clear(); }
+
+  /// Whether the call has come.
+  [[nodiscard]] static bool has_failed() { return faults().empty(); }
+};
+
+}  // namespace
+
+}  // namespace kclxx::test
+
+using kclxx::test::call;
+using kclxx::test::fails;
+
+/// The C library's functions, in front of the real ones, in this program alone.
+// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name)
+extern "C" {
+int flock(int fd, int operation) { return int(call("flock", SYS_flock, fd, operation)); }
+int fdatasync(int fd) { return int(call("fdatasync", SYS_fdatasync, fd)); }
+uid_t geteuid() { return uid_t(::syscall(SYS_geteuid)) + (fails("geteuid") ? 1 : 0); }
+int fsync(int fd) { return int(call("fsync", SYS_fsync, fd)); }
+}
+// NOLINTEND(readability-inconsistent-declaration-parameter-name)
 
 namespace kclxx::test {
 
@@ -234,22 +345,6 @@ TEST_CASE("a parking directory that is not there when a shard starts is waited f
   CHECK(attempts == 5);
   CHECK(lines_of(folder / "s.parked.jsonl").size() == 1);
   CHECK(with.persisted() == sequence_position("3"));
-}
-
-TEST_CASE("a parking directory that is removed is an error of the record, until it is there again",
-          "[processing][parking]") {
-  const temporary_folder directory;
-  const auto folder = directory.path() / "lot";
-  std::filesystem::create_directory(folder);
-  parking_file lot(folder);
-  const lone_shard shard{"s"};
-  lot.prepare(shard);
-  std::filesystem::remove(folder);
-  CHECK_THROWS_WITH(park(lot, shard),
-                    "cannot open " + lot.file_of(shard).string() + ": No such file or directory");
-  std::filesystem::create_directory(folder);
-  park(lot, shard);
-  CHECK(lines_of(lot.file_of(shard)).size() == 1);
 }
 
 TEST_CASE("on a full disk a record is not complete; once there is space, it is parked",

@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include <kclxx/detail/shard_service_wrapper.hpp>  // IWYU pragma: export
 #include <kclxx/kclxx.hpp>
 #include <kclxx/testing/daemon.hpp>
 
@@ -186,27 +185,5 @@ inline processor_factory make(form which, const record_handler::of_shard& proces
   }
   throw std::logic_error("no such form");
 }
-
-/// Makes processors of one shard whose context has its service in a Wrapper, a
-/// shard_service_wrapper. It outlives them.
-template <class Wrapper>
-class wrapped {
- public:
-  explicit wrapped(processor_factory inner) : inner_(std::move(inner)) {}
-
-  [[nodiscard]] processor_factory factory() {
-    return [this](const shard_context& shard) {
-      service_ = std::make_shared<Wrapper>(detail::service_access::of(shard));
-      context_ = detail::service_access::with(shard, service_);
-      return inner_(*context_);
-    };
-  }
-  [[nodiscard]] const Wrapper& service() const { return *service_; }
-
- private:
-  processor_factory inner_;
-  std::shared_ptr<Wrapper> service_;
-  std::unique_ptr<shard_context> context_;
-};
 
 }  // namespace kclxx::test
