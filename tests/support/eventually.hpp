@@ -2,6 +2,9 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
 #include <thread>
 
 namespace kclxx::test {
@@ -17,5 +20,29 @@ bool eventually(Condition holds, std::chrono::milliseconds limit = std::chrono::
   }
   return true;
 }
+
+/// How often something has happened, on any thread; another thread can wait for it.
+class awaited_count {
+ public:
+  std::uint64_t operator++() {
+    const std::lock_guard lock(mutex_);
+    changed_.notify_all();
+    return ++count_;
+  }
+  operator std::uint64_t() const {
+    const std::lock_guard lock(mutex_);
+    return count_;
+  }
+  /// True as soon as it is at least `count`; false when it is not within 20 s.
+  [[nodiscard]] bool await(std::uint64_t count) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(20), [&] { return count_ >= count; });
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t count_ = 0;
+};
 
 }  // namespace kclxx::test

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <iterator>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <sys/types.h>
 #include <unistd.h>
+#include <vector>
 
 namespace kclxx::test {
 
@@ -46,6 +48,63 @@ inline std::string refusal(const std::function<void()>& action) {
 inline std::string read_file(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
+}
+
+inline std::string utf8(char32_t code) {
+  const auto byte = [](char32_t value) { return static_cast<char>(value); };
+  if (code < 0x80) return {byte(code)};
+  if (code < 0x800) return {byte(0xc0 | code >> 6), byte(0x80 | (code & 0x3f))};
+  if (code < 0x10000) {
+    return {byte(0xe0 | code >> 12), byte(0x80 | (code >> 6 & 0x3f)), byte(0x80 | (code & 0x3f))};
+  }
+  return {byte(0xf0 | code >> 18), byte(0x80 | (code >> 12 & 0x3f)),
+          byte(0x80 | (code >> 6 & 0x3f)), byte(0x80 | (code & 0x3f))};
+}
+
+/// What a terminal, or a program that reads logs, could obey instead of showing it.
+inline const std::vector<char32_t>& obeyed_codes() {
+  static const std::vector<char32_t> all = [] {
+    std::vector<char32_t> codes{0x7f,   0x61c,  0x200e, 0x200f, 0x2028, 0x2029, 0x202a, 0x202b,
+                                0x202c, 0x202d, 0x202e, 0x2066, 0x2067, 0x2068, 0x2069, 0xfeff};
+    for (char32_t control = 0; control < 0x20; ++control) codes.push_back(control);
+    for (char32_t control = 0x80; control < 0xa0; ++control) codes.push_back(control);
+    return codes;
+  }();
+  return all;
+}
+
+/// All obeyed_codes, and bytes that are not UTF-8: alone, cut off, overlong, a surrogate, too high.
+inline std::string obeyed_text() {
+  std::string all = "begin";
+  for (const char32_t code : obeyed_codes()) all += utf8(code);
+  return all + "\x80\x9b\xc0\x80\xe2\x80\xed\xa0\x80\xf4\x90\x80\x80\xff" + "end";
+}
+
+/// Whether the text has one of obeyed_codes, but for the newline at its end.
+inline bool has_obeyed(std::string_view text) {
+  if (text.ends_with('\n')) text.remove_suffix(1);
+  const auto& codes = obeyed_codes();
+  return std::any_of(codes.begin(), codes.end(), [&](char32_t code) {
+    return text.find(utf8(code)) != std::string_view::npos;
+  });
+}
+
+/// Whether a raw byte of obeyed_text that is not UTF-8 is there.
+inline bool has_raw_byte(std::string_view text) {
+  return std::any_of(text.begin(), text.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte == 0xff || byte == 0xc0 || byte == 0xf4 || byte == 0xed;
+  });
+}
+
+/// Whether somebody waits for a lock (flock) of this file.
+inline bool is_lock_awaited(ino_t inode) {
+  std::istringstream locks(read_file("/proc/locks"));
+  const std::string file = ":" + std::to_string(inode) + " ";
+  for (std::string line; std::getline(locks, line);) {
+    if (line.find("->") != std::string::npos && line.find(file) != std::string::npos) return true;
+  }
+  return false;
 }
 
 }  // namespace kclxx::test

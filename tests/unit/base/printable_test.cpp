@@ -6,7 +6,7 @@
 #include <string>
 
 #include "support/catch.hpp"
-#include "support/obeyed.hpp"
+#include "support/text.hpp"
 
 using namespace kclxx::detail;
 using kclxx::test::obeyed_codes;

@@ -45,12 +45,6 @@ std::size_t kept_in(batch_memory_pool& pool) {
 
 }  // namespace
 
-TEST_CASE("memory that is given back is lent again", "[driver][batch_memory]") {
-  batch_memory_pool pool;
-  marked(pool);
-  CHECK(kept_in(pool) == 1);
-}
-
 TEST_CASE("two are kept, however many were lent", "[driver][batch_memory]") {
   batch_memory_pool pool;
   {
@@ -80,35 +74,6 @@ TEST_CASE("memory is large by its records and by what was copied out of the line
     memory.arena.front().reserve(batch_memory::large + 1);
   }
   CHECK(memory.is_large());
-}
-
-TEST_CASE("a line is read into the largest buffer that is kept", "[driver][batch_memory]") {
-  batch_memory_pool pool;
-  pool.keep_large();
-  {
-    // The last of these is the first that is given back.
-    const auto one = GENERATE(true, false) ? large(pool) : marked(pool);
-    const auto other = one->is_large() ? marked(pool) : large(pool);
-  }
-  kclxx::io::line_reader reader(std::size_t{1} << 30);
-  pool.lend_line(reader);
-  const auto first = pool.take();
-  const auto second = pool.take();
-  CHECK_FALSE((first->is_large() || second->is_large()));  // the reader has it
-}
-
-TEST_CASE("small memory stays when the large is released", "[driver][batch_memory]") {
-  batch_memory_pool pool;
-  pool.keep_large();
-  {
-    const auto one = large(pool);
-    const auto other = marked(pool);
-  }
-  pool.release_large();
-  const auto left = pool.take();
-  CHECK(left->records.capacity() > 0);
-  CHECK_FALSE(left->is_large());
-  CHECK(pool.take()->records.capacity() == 0);
 }
 
 #if defined(__GLIBC__) && !defined(KCLXX_IS_SANITIZED)
@@ -147,22 +112,3 @@ TEST_CASE("the memory of large vectors goes back to the system at once", "[drive
   CHECK_FALSE(is_resident(begin, 4 * batch_memory::large));
 }
 #endif
-
-TEST_CASE("large memory that is lent when the large is released is not kept either",
-          "[driver][batch_memory]") {
-  batch_memory_pool pool;
-  pool.keep_large();
-  auto lent = large(pool);
-  pool.release_large();
-  lent.reset();
-  CHECK(kept_in(pool) == 0);
-}
-
-TEST_CASE("what was lent outlives its pool", "[driver][batch_memory]") {
-  std::shared_ptr<batch_memory> lent;
-  {
-    batch_memory_pool pool;
-    lent = marked(pool);
-  }
-  CHECK(lent->records.capacity() >= 10);
-}

@@ -53,12 +53,6 @@ TEST_CASE("a batch keeps the memory of its line alive", "[driver]") {
   CHECK(watched.expired());
 }
 
-TEST_CASE("a line of blanks has no message", "[driver][P60]") {
-  line_decoder decoder;
-  const auto* text = GENERATE("", " ", "\t \r");
-  CHECK(std::holds_alternative<line_decoder::blank>(decode(decoder, text)));
-}
-
 TEST_CASE("a long line of blanks has no message either, when it arrives in pieces",
           "[driver][P60]") {
   line_decoder decoder;

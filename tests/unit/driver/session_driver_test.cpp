@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <deque>
@@ -224,31 +223,6 @@ TEST_CASE("the longest duration in each option neither overflows nor changes its
     child.process({"200"});
     CHECK(child.take_written() == lines{status_line("processRecords")});
   }
-  SECTION("shutdown_retry_limit: a checkpoint is retried in shutdownRequested") {
-    longest.retry = {};
-    driven_child child(longest);
-    child.initialize();
-    child.process({"100"});
-    child.answer("100", "\"ThrottlingException\"");
-    child.receive(R"({"action":"shutdownRequested"})");
-    child.take_written();
-    child.run_call();
-    for (int attempt = 0; attempt < 100; ++attempt) {
-      child.fires(timer::retry);
-      CHECK(child.take_written() == lines{checkpoint_line("100")});
-      child.answer("100", "\"ThrottlingException\"");
-    }
-    CHECK(child.take_written().empty());
-  }
-  SECTION("backoff: the next attempt is years away") {
-    driven_child child(longest);
-    child.initialize();
-    child.process({"100"});
-    child.answer("100", "\"ThrottlingException\"");
-    const auto due = child.timers[static_cast<std::size_t>(timer::retry)];
-    REQUIRE(due);
-    CHECK(*due > start_time + hours(24 * 365));
-  }
   SECTION("grace_time: a callback has years") {
     driven_child child(longest);
     child.initialize();
@@ -371,20 +345,6 @@ TEST_CASE("a factory that makes no processor is logged and ends the session", "[
   child.initialize();
   CHECK(child.log_lines == lines{"initialize failed: the processor factory returned no processor"});
   CHECK(child.driver.status() == exit_status::callback_failed);
-}
-
-TEST_CASE("a checkpoint_error that the lease is gone is logged, and the status follows",
-          "[driver][P65]") {
-  const auto code = GENERATE(make_error_code(errc::lease_lost), make_error_code(errc::fenced),
-                             make_error_code(checkpoint_errc::shutdown));
-  driven_child child({}, [code](const record_batch&) { throw checkpoint_error(code); });
-  child.initialize();
-  child.take_written();
-  child.process({"100"});
-  CHECK(child.take_written() == lines{status_line("processRecords")});
-  CHECK(child.logged("process_records (record 100/0) ended early: "));
-  CHECK(child.is_stopped);
-  CHECK_FALSE(child.driver.status());
 }
 
 TEST_CASE("a fenced_error in a callback is a lost lease, and its reason is logged",
@@ -625,16 +585,6 @@ TEST_CASE("an exception of a timer names the timer and ends the session", "[driv
   CHECK(child.driver.status() == exit_status::callback_failed);
 }
 
-TEST_CASE("a timer or a handler that ends since the lease is gone ends nothing else",
-          "[driver][P65]") {
-  driven_child child;
-  child.initialize();
-  child.timer_throws(std::make_exception_ptr(checkpoint_error(make_error_code(errc::lease_lost))));
-  CHECK(child.is_stopped);
-  CHECK_FALSE(child.has_timers);
-  CHECK_FALSE(child.driver.status());
-}
-
 TEST_CASE("each action calls its function of the processor", "[driver][P10]") {
   lines calls;
   driven_child child(manual(), [&] { return std::make_unique<recorder>(calls); });
@@ -659,33 +609,6 @@ TEST_CASE("each action calls its function of the processor", "[driver][P10]") {
           "\n{\"action\":\"checkpoint\",\"sequenceNumber\":null,\"subSequenceNumber\":null}\n");
     CHECK(child.handlers.empty());
   }
-}
-
-TEST_CASE("a call of checkpoint() is woken with its outcome", "[driver][P40]") {
-  driven_child child(manual());
-  child.initialize();
-  child.records({"100"});
-  const session::waiter_id id = child.driver.next_waiter();
-  child.feed([&] { child.driver.on_checkpoint(id, std::nullopt, true); });
-  CHECK(child.woken.empty());
-  child.answer("100");
-  REQUIRE(child.woken.size() == 1);
-  CHECK(child.woken.front() == std::pair(id, std::error_code()));
-}
-
-TEST_CASE("a call that waits for its thread is dropped when a timer gives the shard up",
-          "[driver][P67]") {
-  lines calls;
-  driven_child child(manual(), [&] { return std::make_unique<recorder>(calls); });
-  child.initialize();
-  child.take_written();
-  child.records({"100"});
-  child.timer_throws(std::make_exception_ptr(fenced_error("epoch 7")));
-  child.run_call();
-  CHECK(calls.empty());
-  CHECK(child.take_written() == lines{status_line("processRecords")});
-  child.receive_and_run(R"({"action":"leaseLost"})");
-  CHECK(calls == lines{"lease_lost"});
 }
 
 TEST_CASE("warnings that were left out are counted in the log when the session ends",
@@ -741,18 +664,6 @@ TEST_CASE("observers get what happens in the dialogue, in order", "[driver][obse
             shard_events{observer::checkpoint_answered{first, milliseconds(7), "not answered"},
                          observer::batch_delivered{}});
     }
-    SECTION("that is not answered: the output is broken while a callback runs") {
-      child.answer("100");
-      child.records({"200"});
-      child.take_events();
-      child.is_output_broken = true;
-      const session::waiter_id id = child.driver.next_waiter();
-      child.feed([&] { child.driver.on_checkpoint(id, std::nullopt, true); });
-      const sequence_position second("200");
-      CHECK(child.take_events() ==
-            shard_events{observer::checkpoint_requested{second},
-                         observer::checkpoint_answered{second, milliseconds(0), "not answered"}});
-    }
     SECTION("that is not answered: the input ends") {
       child.end_input();
       CHECK(child.take_events() ==
@@ -791,17 +702,6 @@ TEST_CASE("observers get what happens in the dialogue, in order", "[driver][obse
     CHECK(child.take_events() ==
           shard_events{observer::lease_ended{observer::lease_ended::reason::lost},
                        observer::callback_ended{observer::callback_kind::lease_lost, took_none}});
-  }
-  SECTION("of a lease that is lost, when no processor could be made") {
-    driven_child unmade({}, [](const shard_context&) -> std::unique_ptr<record_processor> {
-      throw fenced_error("epoch 7");
-    });
-    unmade.observe_events();
-    unmade.initialize();
-    unmade.take_events();
-    unmade.receive(R"({"action":"leaseLost"})");
-    CHECK(unmade.take_events() ==
-          shard_events{observer::lease_ended{observer::lease_ended::reason::lost}});
   }
   SECTION("of a shard that was given up and ends, when the lease is lost") {
     child.records({"200"});
@@ -847,20 +747,4 @@ TEST_CASE("observers hear how a callback has ended", "[driver][observer]") {
   const auto fenced = ended([](const record_batch&) { throw fenced_error("epoch 7"); });
   CHECK(fenced.how == observer::callback_ended::outcome::lease_gone);
   CHECK(fenced.error.starts_with("process_records (no records) ended early: epoch 7"));
-}
-
-TEST_CASE("for observers an exception ends the session only while the lease is held",
-          "[driver][observer]") {
-  driven_child child({}, [](const record_batch&) { throw std::runtime_error("no table"); });
-  child.initialize();
-  child.observe_events();
-  child.records({"100"});
-  child.async_checkpoint("100", {});
-  child.lasts();
-  child.answer("100", R"("ShutdownException")");
-  child.take_events();
-  child.run_call();
-  CHECK_FALSE(child.driver.status());
-  CHECK(std::get<observer::callback_ended>(child.take_events().at(0)).how ==
-        observer::callback_ended::outcome::lease_gone);
 }

@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <csignal>
-#include <cstdlib>
 #include <pthread.h>
 #include <thread>
 
@@ -27,25 +26,6 @@ bool is_blocked(int signal) {
 }
 
 }  // namespace
-
-TEST_CASE("a signal to the process group does not end the child", "[io][signals][P32]") {
-  const int signal = GENERATE(SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE);
-  CHECK(in_forked_copy([signal] {
-          std::signal(signal, SIG_DFL);
-          outlive_signals();
-          std::raise(signal);
-          return 7;
-        }).status == 7);
-}
-
-TEST_CASE("a program that is started can be ended by these signals", "[io][signals][P32]") {
-  CHECK(in_forked_copy([] {
-          for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) std::signal(signal, SIG_DFL);
-          outlive_signals();
-          const int status = std::system("kill -s TERM $$; exit 1");
-          return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-        }).status == SIGTERM);
-}
 
 TEST_CASE("a read that such a signal interrupts continues", "[io][signals]") {
   CHECK(in_forked_copy([] {

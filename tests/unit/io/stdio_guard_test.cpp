@@ -39,32 +39,6 @@ TEST_CASE("prints go to stderr, only the private output reaches the daemon",
   CHECK(child.err == "printed\nfd 1\n");
 }
 
-TEST_CASE("what was printed before, but not flushed, goes to stderr too", "[io][stdio_guard]") {
-  const forked_result child = in_forked_copy([] {
-    std::setvbuf(stdout, nullptr, _IOFBF, BUFSIZ);
-    std::printf("early, without a newline");
-    const stdio_guard guard;
-    std::printf(", and late\n");
-    return 0;
-  });
-  CHECK(child.status == 0);
-  CHECK(child.out.empty());
-  CHECK(child.err == "early, without a newline, and late\n");
-}
-
-TEST_CASE("a program that is started gets stderr and an empty stdin, not the dialogue",
-          "[io][stdio_guard][P5]") {
-  const forked_result child = in_forked_copy([] {
-    const stdio_guard guard;
-    const bool is_private = closes_on_exec(guard.input()) && closes_on_exec(guard.output()) &&
-                            guard.input() > 2 && guard.output() > 2;
-    return is_private ? std::system("echo a program; cat") : 1;
-  });
-  CHECK(child.status == 0);
-  CHECK(child.out.empty());
-  CHECK(child.err == "a program\n");
-}
-
 TEST_CASE("a closed stdin or stdout is an error that names it", "[io][stdio_guard]") {
   const int fd = GENERATE(STDIN_FILENO, STDOUT_FILENO);
   const forked_result child = in_forked_copy([fd] {

@@ -12,7 +12,6 @@
 #include "observability/log_writer.hpp"
 #include "support/catch.hpp"
 #include "support/descriptors.hpp"
-#include "support/obeyed.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/text.hpp"
 

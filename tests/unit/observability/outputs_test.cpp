@@ -25,7 +25,6 @@
 #include "io/descriptor.hpp"
 #include "observability/metrics_file.hpp"
 #include "observability/observation.hpp"
-#include "support/awaited_count.hpp"
 #include "support/catch.hpp"
 #include "support/eventually.hpp"
 #include "support/kept_log.hpp"
@@ -141,13 +140,6 @@ TEST_CASE("all events reach an observer that keeps up, in their order", "[observ
   CHECK(queue->finish(in_time()));
   CHECK(seen->next == 10'000);
   CHECK(seen->is_ordered);
-}
-
-TEST_CASE("an event is delivered without another one that follows", "[observability][queue]") {
-  const auto seen = std::make_shared<counting>();
-  const auto queue = watch({seen});
-  queue->observe(observer::lease_gained{});
-  CHECK(seen->events.await(1));
 }
 
 TEST_CASE("events beyond the capacity are dropped and counted, and nobody waits",
@@ -290,17 +282,6 @@ TEST_CASE("what a process that was killed has left is removed by the next one",
   CHECK(left == std::vector<std::string>{"kclxx.a.b.prom", others[0], others[1]});
 }
 
-TEST_CASE("a file that cannot be written is an error, and leaves nothing",
-          "[observability][file]") {
-  const temporary_folder folder;
-  metrics_file file((folder.path() / "missing" / "x.prom").string());
-  CHECK(file.write("text") == std::errc::no_such_file_or_directory);
-  fs::create_directory(folder.path() / "y.prom");
-  metrics_file is_directory((folder.path() / "y.prom").string());
-  CHECK(is_directory.write("text"));
-  CHECK(names_in(folder.path()) == std::vector<std::string>{"y.prom"});
-}
-
 TEST_CASE("the text file is there with the lease, and gone when it ends",
           "[observability][outputs]") {
   watched_folder watched;
@@ -326,15 +307,6 @@ TEST_CASE("exit status 0 removes the file; any other leaves the last figures in 
   outputs->observe(observer::session_ended{status});
   CHECK(outputs->finish(in_time()));
   CHECK(watched.has("} 4711\n") == (status != exit_status::ok));
-}
-
-TEST_CASE("the text file follows the figures", "[observability][outputs]") {
-  watched_folder watched;
-  const auto outputs =
-      watch(metrics_options{.directory = watched.directory, .write_interval = 5ms}, watched.log);
-  outputs->observe(observer::lease_gained{});
-  outputs->observe(observer::batch_delivered{.records = 4711});
-  CHECK(test::eventually([&] { return watched.has("} 4711\n"); }));
 }
 
 TEST_CASE("the program's own figures are in the file; what is bad is left out, and logged once",
@@ -366,25 +338,6 @@ TEST_CASE("the program's own figures are in the file; what is bad is left out, a
   for (const auto& entry : watched.log.entries())
     left_out += test::contains(entry.text, "left out");
   CHECK(left_out == 1);
-}
-
-TEST_CASE("with the longest interval the text file is written at the beginning and the end",
-          "[observability][outputs]") {
-  watched_folder watched;
-  const auto outputs = watch(metrics_options{.directory = watched.directory,
-                                             .write_interval = std::chrono::milliseconds::max(),
-                                             .remove_at_end = false,
-                                             .summary_interval = 1ms},
-                             watched.log);
-  outputs->observe(observer::lease_gained{});
-  CHECK(test::eventually([&] { return watched.exists(); }));
-  outputs->observe(observer::batch_delivered{.records = 4711});
-  // Before the summary that follows, the file would be written if it were due.
-  CHECK(watched.log.await("4711 records"));
-  CHECK(watched.log.await(" records (", 1, watched.log.entries().size()));
-  CHECK_FALSE(watched.has("} 4711\n"));
-  CHECK(outputs->finish(in_time()));
-  CHECK(watched.has("} 4711\n"));
 }
 
 TEST_CASE("a directory that is missing is reported once", "[observability][outputs]") {

@@ -11,7 +11,6 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -135,25 +134,6 @@ TEST_CASE("at the end a log waits as long as its lines are read, however slowly"
   CHECK(waits == 5);
 }
 
-TEST_CASE("at the end a log waits for its reader", "[log_thread]") {
-  const page_pipe pipe;
-  pipe.fill();
-  log_thread log(pipe.write_end(), writer_to(pipe.write_end()));
-  write(log, 0, 1000);
-  std::string text;
-  std::thread reader([&] {
-    for (std::array<char, 1024> piece{}; text.find("999\n") == std::string::npos;) {
-      const ssize_t n = ::read(pipe.read_end(), piece.data(), piece.size());
-      if (n <= 0) break;
-      text.append(piece.data(), static_cast<std::size_t>(n));
-    }
-  });
-  CHECK(log.finish(20s, clock::now() + 60s, 50ms));
-  CHECK(log.drain(clock::now()));
-  reader.join();
-  CHECK(text.substr(text.find_first_not_of('.')) == lines(1000));
-}
-
 TEST_CASE("lines that are not read by the end are counted in the last one", "[log_thread]") {
   const page_pipe pipe;
   pipe.fill();
@@ -173,22 +153,6 @@ TEST_CASE("lines that are not read by the end are counted in the last one", "[lo
             "kclxx warning: 1000 log lines were dropped, since they could not be written in "
             "time\n");
   CHECK(log.drain(clock::now() + 20s));
-}
-
-TEST_CASE("an abandoned log writes no line that it had not begun", "[log_thread]") {
-  page_pipe pipe;
-  pipe.fill();
-  log_thread log(pipe.write_end(), writer_to(pipe.write_end()));
-  write(log, 0, 2);
-  log.abandon();
-  write(log, 2, 1);
-  std::string page(4096, ' ');
-  REQUIRE(::read(pipe.read_end(), page.data(), page.size()) == 4096);
-  REQUIRE(log.drain(clock::now() + 20s));
-  pipe.close_write_end();
-  const std::string rest = pipe.read_until("never");
-  const bool has_at_most_the_first = rest.empty() || rest == lines(1);
-  CHECK(has_at_most_the_first);
 }
 
 TEST_CASE("a line that comes late reaches no file that has its descriptor's number by then",

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which callback, status and exit follow which line.
-#include <array>
 
 #include "support/catch.hpp"
 #include "support/session_dialogue.hpp"
@@ -8,7 +7,6 @@
 using namespace kclxx;
 using protocol::action_kind;
 using protocol::initialize;
-using protocol::process_records;
 using session::call;
 using session::outputs;
 using namespace kclxx::test;
@@ -266,31 +264,6 @@ TEST_CASE("a processor that gave its shard up leaves when records still arrive a
   }
 }
 
-TEST_CASE(
-    "an action whose status waits for nothing but a retry or for records ends when it is given up",
-    "[session][P65][P67]") {
-  SECTION("the end of a shard, which is not reported") {
-    session_dialogue daemon({.mode = checkpoint_mode::manual});
-    daemon.process("100");
-    daemon.end_shard();
-    CHECK(daemon.throws_lease_gone_elsewhere() ==
-          lines{"log warning: fenced", "request stop", "end calls",
-                "log error: the end of the shard is not checkpointed, and the daemon has not "
-                "reported that the lease is lost: leaving; fenced",
-                "leave with 14"});
-  }
-  SECTION("a shutdown") {
-    session_dialogue daemon;
-    daemon.process("100");
-    daemon.answer("ThrottlingException");
-    daemon.shutdown_requested();
-    daemon.returns();
-    CHECK(daemon.throws_lease_gone_elsewhere() == lines{"log warning: fenced", "request stop",
-                                                        "end calls",
-                                                        "write status shutdownRequested"});
-  }
-}
-
 TEST_CASE("the end of a shard that was given up is not reported without a lost lease",
           "[session][P67][P50]") {
   session_dialogue daemon;
@@ -339,12 +312,6 @@ TEST_CASE("the end of a shard that was given up is not reported without a lost l
   }
 }
 
-TEST_CASE("an exception of a timer while no action is open ends the session", "[session][P53]") {
-  session_dialogue daemon;
-  daemon.open();
-  CHECK(daemon.throws() == lines{"log error: oops", "request stop", "leave with 10"});
-}
-
 TEST_CASE("a session that cannot continue fails what waits, and leaves", "[session][P59]") {
   session_dialogue daemon(test::manual());
   const std::string gone = make_error_code(errc::daemon_gone).message();
@@ -382,11 +349,6 @@ TEST_CASE("the end of input leads out at every step", "[session][P31][P56][P57]"
                 "request stop", "arm grace timer 10000 ms"});
     CHECK(daemon.returns() == lines{"leave with 12"});
   }
-  SECTION("while a callback runs, after it threw") {
-    daemon.initialize();
-    daemon.end_of_input();
-    CHECK(daemon.throws() == lines{"log error: oops", "leave with 12"});
-  }
   SECTION("while a callback runs without end") {
     daemon.initialize();
     daemon.end_of_input();
@@ -403,13 +365,6 @@ TEST_CASE("the end of input leads out at every step", "[session][P31][P56][P57]"
                 "arm grace timer 10000 ms"});
     CHECK(daemon.returns() == lines{"leave with 12"});
   }
-  SECTION("while the end of the shard is awaited") {
-    daemon.open();
-    daemon.end_shard();
-    CHECK(daemon.end_of_input() ==
-          lines{"log error: the daemon closed the input in the middle of shardEnded",
-                "request stop", "leave with 12"});
-  }
   SECTION("while the answer to a checkpoint that went with the status is due") {
     daemon.process("100");
     CHECK(daemon.end_of_input() ==
@@ -425,41 +380,10 @@ TEST_CASE("the end of input leads out at every step", "[session][P31][P56][P57]"
   }
 }
 
-TEST_CASE("a bad line or a broken output waits for a running callback, within the grace time",
-          "[session]") {
-  session_dialogue daemon;
-  daemon.initialize();
-  SECTION("bad line") {
-    CHECK(daemon.bad_line() ==
-          lines{"log error: bad line", "request stop", "arm grace timer 10000 ms"});
-    CHECK(daemon.returns() == lines{"leave with 11"});
-  }
-  SECTION("broken output") {
-    CHECK(daemon.broken_output() == lines{"log error: cannot write to the daemon: broken pipe",
-                                          "request stop", "arm grace timer 10000 ms"});
-    CHECK(daemon.returns() == lines{"leave with 12"});
-  }
-}
-
 TEST_CASE("initialize is called with the shard's id and where reading begins", "[session][P10]") {
   session::session session{run_options()};
   outputs told;
   const sequence_position start("100", 7);
   session.on_message({"initialize", initialize{"shardId-0", start}}, {}, {}, told);
   CHECK((told == outputs{call{action_kind::initialize, {}, "shardId-0", start}}));
-}
-
-TEST_CASE("process_records is called with the records of the line", "[session][P10]") {
-  session::session session{run_options()};
-  outputs told;
-  session.on_message({"initialize", initialize{"shardId-0", {}}}, {}, {}, told);
-  session.on_callback_returned({}, told);
-  told.clear();
-  const record one(record::fields{.sequence_number = "100"});
-  const std::array records{one, one};
-  const record_batch batch(records, nullptr);
-  const process_records line{{}, sequence_position("100")};
-  session.on_message({"processRecords", line}, batch, {}, told);
-  CHECK((told == outputs{call{action_kind::process_records, batch}}));
-  CHECK_FALSE((told == outputs{call{action_kind::process_records, batch.slice(1, 1)}}));
 }

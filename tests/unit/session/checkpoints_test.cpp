@@ -3,7 +3,6 @@
 #include "session/checkpoints.hpp"
 
 #include <cstdint>
-#include <limits>
 #include <stdexcept>
 #include <string>
 
@@ -313,17 +312,6 @@ TEST_CASE("an async_checkpoint that failed retryably is sent again, merged with 
   }
 }
 
-TEST_CASE("an async_checkpoint without a handler that failed for good is logged and not repeated",
-          "[session][P43]") {
-  session_dialogue daemon(manual());
-  daemon.start_batch("100");
-  daemon.async_checkpoint(at("50"));
-  daemon.callback_lasts();
-  CHECK(daemon.answer("InvalidStateException") ==
-        lines{"log error: the checkpoint at 50/0 failed: InvalidStateException"});
-  CHECK(daemon.returns() == lines{"write status processRecords"});
-}
-
 TEST_CASE("an answer to another position than the one that was sent is a protocol error",
           "[session][P54][P61]") {
   SECTION("from a daemon") {
@@ -377,61 +365,6 @@ TEST_CASE("a waiting checkpoint gets the daemon's word", "[session][P43]") {
     CHECK(daemon.answer("ThrottlingException") ==
           lines{"notify 1: " + message(checkpoint_errc::throttled),
                 "log warning: the checkpoint at 100/0 failed: ThrottlingException"});
-  }
-}
-
-TEST_CASE("an error counts as an attempt only of the calls that it is for", "[session][P41]") {
-  session_dialogue daemon(manual(0ms, {.max_attempts = 1}));
-  daemon.start_batch("100");
-  CHECK(daemon.checkpoint(1, at("40")) == lines{"write checkpoint 40/0"});
-  CHECK(daemon.checkpoint(2, at("100"), false) == lines{});
-  CHECK(daemon.answer("ThrottlingException") ==
-        lines{"notify 1: " + message(checkpoint_errc::throttled),
-              "log warning: the checkpoint at 40/0 failed: ThrottlingException; retrying",
-              "arm retry timer"});
-  CHECK(daemon.fires(timer::retry) == lines{"write checkpoint 100/0"});
-  CHECK(daemon.answer() == lines{"notify 2: persisted"});
-}
-
-TEST_CASE("each call that waits has its own attempts and its own backoff", "[session][P41]") {
-  session_dialogue daemon(manual(0ms, {100ms, 100s, 6}));
-  daemon.start_batch("100");
-  for (int call = 1; call <= 2; ++call) {
-    CHECK(daemon.checkpoint(1, at("40")) == lines{"write checkpoint 40/0"});
-    const auto began = daemon.now;
-    for (int attempt = 1; attempt < 6; ++attempt) {
-      daemon.answer("ThrottlingException");
-      CHECK(daemon.fires(timer::retry) == lines{"write checkpoint 40/0"});
-    }
-    CHECK(daemon.now - began >= 1550ms);  // the half of 100 + 200 + 400 + 800 + 1600 ms
-    CHECK(daemon.now - began <= 3100ms);
-    CHECK(daemon.answer("ThrottlingException") ==
-          lines{"notify 1: " + message(checkpoint_errc::throttled),
-                "log warning: the checkpoint at 40/0 failed: ThrottlingException"});
-  }
-}
-
-TEST_CASE("a checkpoint of user code beside the callback is one of its action", "[session][P38]") {
-  session_dialogue daemon(manual());
-  daemon.start_batch("100");
-  daemon.async_checkpoint(at("40"));
-  SECTION("while a status waits") {
-    daemon.callback_lasts();
-    daemon.async_checkpoint(at("60"));
-    CHECK(daemon.returns() == lines{});
-    CHECK(daemon.async_checkpoint(at("80"), false) == lines{});
-    CHECK(daemon.checkpoint(1, at("90")) == lines{});
-    CHECK(daemon.answer() == lines{"write checkpoint 90/0", "write status processRecords"});
-    CHECK(daemon.answer() == lines{"notify 1: persisted"});
-  }
-  SECTION("while a failed callback's checkpoint is unanswered") {
-    const std::string gone = message(errc::daemon_gone);
-    CHECK(daemon.throws() == lines{"log error: oops", "request stop", "arm grace timer 10000 ms",
-                                   "write checkpoint 40/0"});
-    CHECK(daemon.checkpoint(1, at("60")) == lines{"notify 1: " + gone});
-    CHECK(daemon.async_checkpoint(2, at("60")) == lines{"notify 2: " + gone});
-    CHECK(daemon.async_checkpoint(at("60"), false) == lines{});
-    CHECK(daemon.answer() == lines{"leave with 10"});
   }
 }
 
@@ -546,33 +479,6 @@ TEST_CASE("without its answer a checkpoint has failed", "[session][P55]") {
                                     "notify 1: " + message(errc::not_answered)});
     CHECK(file.returns() == lines{"write status processRecords"});
   }
-  SECTION("of a handler in a shardEnded that lasts, and it is not tried again") {
-    file.returns();
-    file.shard_ended();
-    file.async_checkpoint(1, at("40"));
-    CHECK(file.callback_lasts() == lines{"write checkpoint 40/0"});
-    CHECK(file.no_answer() == lines{"log warning: the daemon did not answer the checkpoint at 40/0",
-                                    "notify 1: " + message(errc::not_answered)});
-  }
-  SECTION("of a callback that threw") {
-    file.async_checkpoint(at("40"));
-    file.throws();
-    CHECK(file.no_answer() ==
-          lines{"log warning: the daemon did not answer the checkpoint at 40/0", "leave with 10"});
-  }
-  SECTION("of a shutdown request, and it is not tried again") {
-    file.async_checkpoint(at("100"));
-    file.returns();
-    file.answer("ThrottlingException");
-    file.shutdown_requested();
-    CHECK(file.returns() == lines{});
-    CHECK(file.fires(timer::retry) == lines{"write checkpoint 100/0"});
-    CHECK(file.no_answer() ==
-          lines{"log warning: the daemon did not answer the checkpoint at 100/0",
-                "log error: shutdown: records up to 100/0 are complete but not checkpointed: they "
-                "will be delivered again",
-                "write status shutdownRequested"});
-  }
   SECTION("of the end of the shard") {
     file.async_checkpoint(at("100"));
     file.returns();
@@ -634,23 +540,6 @@ TEST_CASE("a backoff is at least half of what it may be, and begins anew after a
   }
 }
 
-TEST_CASE("the largest sub-sequence number is that of a Java long", "[session][P21]") {
-  constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
-  session_dialogue daemon(manual());
-  daemon.open();
-  daemon.records("100", most);
-  CHECK(daemon.checkpoint(1, at("100", most)) == lines{"write checkpoint 100/9223372036854775807"});
-}
-
-TEST_CASE("a backoff replaces the interval", "[session][P41]") {
-  session_dialogue daemon(manual(std::chrono::hours(1)));
-  daemon.start_batch("100");
-  daemon.async_checkpoint(at("100"));
-  CHECK(daemon.callback_lasts() == lines{"write checkpoint 100/0"});
-  daemon.answer("ThrottlingException");
-  CHECK(daemon.fires(timer::retry) == lines{"write checkpoint 100/0"});
-}
-
 TEST_CASE("an attempt counts for the calls that it was made for", "[session][P41]") {
   session_dialogue daemon(manual(0ms, {.max_attempts = 2}));
   daemon.process("100");
@@ -664,96 +553,6 @@ TEST_CASE("an attempt counts for the calls that it was made for", "[session][P41
               "log warning: the checkpoint at 200/0 failed: ThrottlingException; retrying",
               "arm retry timer"});
   CHECK(daemon.fires(timer::retry) == lines{"write checkpoint 200/0"});
-}
-
-TEST_CASE("an early try that succeeded holds nothing back", "[session][P46]") {
-  session_dialogue daemon({.retry = {1h, 1h}});
-  daemon.process("100");
-  daemon.answer("ThrottlingException");
-  daemon.shutdown_requested();
-  CHECK(daemon.returns() == lines{"write checkpoint 100/0"});
-  CHECK(daemon.answer() == lines{"write status shutdownRequested"});
-  daemon.records("200");
-  CHECK(daemon.checkpoint(1, at("200")) == lines{"write checkpoint 200/0"});
-}
-
-TEST_CASE("after a shutdown's status a checkpoint is retried without its limit", "[session][P46]") {
-  session_dialogue daemon(manual());
-  daemon.open();
-  daemon.shutdown_requested();
-  CHECK(daemon.returns() == lines{"write status shutdownRequested"});
-  daemon.now += std::chrono::hours(1);
-  daemon.records("100");
-  daemon.checkpoint(1, at("100"));
-  CHECK(daemon.answer("ThrottlingException") == retrying("100/0"));
-  CHECK(daemon.fires(timer::retry) == lines{"write checkpoint 100/0"});
-}
-
-TEST_CASE("the last retry of a shutdown may come at its limit", "[session][P46]") {
-  run_options options;
-  SECTION("a try") {
-    options.retry.initial_backoff = options.retry.max_backoff = std::chrono::milliseconds(0);
-    session_dialogue daemon(options);
-    daemon.process("100");
-    daemon.answer("ThrottlingException");
-    daemon.shutdown_requested();
-    daemon.returns();
-    daemon.now += options.shutdown_retry_limit;
-    CHECK(daemon.answer("ThrottlingException") ==
-          lines{"log warning: the checkpoint at 100/0 failed: ThrottlingException; retrying",
-                "arm retry timer", "write checkpoint 100/0"});
-  }
-  SECTION("the end of a backoff") {
-    // The same seed brings the same backoff.
-    const auto begin = [](session_dialogue& daemon) {
-      daemon.process("100");
-      daemon.answer("ThrottlingException");
-    };
-    session_dialogue first;
-    begin(first);
-    const auto failed = first.now;
-    first.fires(timer::retry);
-    options.shutdown_retry_limit =
-        std::chrono::duration_cast<std::chrono::milliseconds>(first.now - failed);
-    REQUIRE(options.shutdown_retry_limit.count() > 0);
-    session_dialogue daemon(options);
-    begin(daemon);
-    daemon.shutdown_requested();
-    CHECK(daemon.returns() == lines{});
-    CHECK(daemon.fires(timer::retry) == lines{"write checkpoint 100/0"});
-  }
-}
-
-TEST_CASE("tries of other checkpoints are not tries of the shard's end", "[session][P50]") {
-  session_dialogue daemon({.retry = {.max_attempts = 2}});
-  daemon.process("100");
-  daemon.answer("ThrottlingException");
-  daemon.end_shard();
-  daemon.fires(timer::retry);
-  CHECK(daemon.answer("ThrottlingException") == retrying("the end of the shard"));
-  CHECK(daemon.fires(timer::retry) == lines{"write checkpoint SHARD_END/0"});
-}
-
-TEST_CASE("a pace that is armed is not armed again", "[session][P62]") {
-  session_dialogue daemon(manual(std::chrono::hours(1)));
-  daemon.start_batch("100");
-  daemon.async_checkpoint(at("100"));
-  daemon.callback_lasts();
-  daemon.answer();
-  daemon.returns();
-  daemon.records("300");
-  daemon.callback_lasts();
-  CHECK(daemon.async_checkpoint(at("200")) == lines{"arm pace timer 3600000 ms"});
-  CHECK(daemon.async_checkpoint(at("300")) == lines{});
-}
-
-TEST_CASE("what was refused is asked for once more before the process leaves", "[session][P53]") {
-  session_dialogue daemon;
-  daemon.process("100");
-  daemon.answer("InvalidStateException");
-  daemon.records("200");
-  CHECK(daemon.throws() == lines{"log error: oops", "request stop", "arm grace timer 10000 ms",
-                                 "write checkpoint 100/0"});
 }
 
 TEST_CASE("a checkpoint is not sent before the last one is answered", "[session][P39]") {

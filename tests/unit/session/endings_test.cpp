@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last checkpoints: at the end of a shard, and before a shutdown.
+// The last checkpoints, at the end of a shard and before a shutdown; and what follows when the
+// session leaves.
 #include "support/catch.hpp"
 #include "support/session_dialogue.hpp"
 
@@ -48,16 +49,6 @@ TEST_CASE("at shard end the null checkpoint is sent after the callback, and wait
                 "leaving",
                 "request stop", "leave with 14"});
   }
-  SECTION("a ShutdownException in the last retry is followed by a status") {
-    for (int attempt = 1; attempt < 10; ++attempt) {
-      daemon.answer("ThrottlingException");
-      daemon.fires(timer::retry);
-    }
-    CHECK(daemon.answer("ShutdownException") ==
-          lines{"log warning: the checkpoint at the end of the shard failed: ShutdownException; "
-                "this worker no longer holds the lease",
-                "request stop", "write status shardEnded"});
-  }
   SECTION("no status follows when it was refused for good") {
     CHECK(
         daemon.answer("InvalidStateException") ==
@@ -91,16 +82,6 @@ TEST_CASE("the end of the shard waits until all that was delivered is complete",
     CHECK(daemon.async_checkpoint(1, at("100"), false) == lines{"write checkpoint SHARD_END/0"});
     CHECK(daemon.answer() == lines{"notify 1: persisted", "write status shardEnded"});
     CHECK(daemon.fires(timer::report) == lines{});
-  }
-  SECTION("and is not reported while the end is being checkpointed") {
-    CHECK(daemon.async_checkpoint(at("100"), false) == lines{"write checkpoint SHARD_END/0"});
-    CHECK(daemon.fires(timer::report) == lines{});
-    CHECK(daemon.async_checkpoint(1, at("60"), false) == lines{});
-    CHECK(daemon.answer() == lines{"notify 1: persisted", "write status shardEnded"});
-  }
-  SECTION("and continues when a call waits for the rest") {
-    CHECK(daemon.checkpoint(1, std::nullopt, false) == lines{"write checkpoint SHARD_END/0"});
-    CHECK(daemon.answer() == lines{"notify 1: persisted", "write status shardEnded"});
   }
   SECTION("while a part of the rest is checkpointed") {
     CHECK(daemon.async_checkpoint(1, at("60"), false) == lines{"write checkpoint 60/0"});
@@ -139,11 +120,6 @@ TEST_CASE("the end of the shard waits until all that was delivered is complete",
     other.returns();
     other.shard_ended();
     CHECK(other.returns() == waiting_for_rest(reported));
-  }
-  SECTION("within the life of the daemon") {
-    CHECK(daemon.end_of_input() ==
-          lines{"log error: the daemon closed the input in the middle of shardEnded",
-                "request stop", "leave with 12"});
   }
 }
 
@@ -223,16 +199,6 @@ TEST_CASE("a handler is answered while shard_ended runs, but not that of the las
   CHECK(daemon.answer() == lines{"notify 4: persisted"});
   CHECK(daemon.returns() == lines{"write checkpoint SHARD_END/0"});
   CHECK(daemon.answer() == lines{"notify 3: persisted", "write status shardEnded"});
-}
-
-TEST_CASE("what is pending is not sent while shard_ended runs, however long", "[session][P49]") {
-  session_dialogue daemon(manual());
-  daemon.process("100");
-  daemon.shard_ended();
-  CHECK(daemon.async_checkpoint(at("40")) == lines{});
-  CHECK(daemon.callback_lasts() == lines{});
-  CHECK(daemon.async_checkpoint(at("100")) == lines{});
-  CHECK(daemon.returns() == lines{"write checkpoint SHARD_END/0"});
 }
 
 TEST_CASE("a shutdown request checkpoints what is complete, awaited", "[session][P46][P28]") {
@@ -329,55 +295,70 @@ TEST_CASE("at a shutdown request one checkpoint is tried, however late it is", "
   }
 }
 
-TEST_CASE("another try of a checkpoint is announced only when it will come", "[session][P41]") {
+TEST_CASE("the first failure decides, and a later one starts nothing again", "[session]") {
+  session_dialogue daemon;
+  daemon.start_batch("100");
+  CHECK(daemon.failure() ==
+        lines{"log error: no input", "request stop", "arm grace timer 10000 ms"});
+  CHECK(daemon.bad_line() == lines{});
+  CHECK(daemon.broken_output() == lines{});
+  CHECK(daemon.returns() == lines{"leave with 12"});
+  // After the end nothing more happens.
+  CHECK(daemon.returns() == lines{});
+  CHECK(daemon.throws() == lines{});
+  CHECK(daemon.throws_lease_gone() == lines{});
+  CHECK(daemon.end_of_input() == lines{});
+  CHECK(daemon.no_records() == lines{});
+  CHECK(daemon.broken_output() == lines{});
+  CHECK(daemon.bad_line() == lines{});
+  CHECK(daemon.failure() == lines{});
+  CHECK(daemon.throws_lease_gone_elsewhere() == lines{});
+  CHECK(daemon.async_checkpoint(at("100"), false) == lines{});
+  CHECK(daemon.fires(timer::grace) == lines{});
+}
+
+TEST_CASE("a session that leaves waits for its callback, whatever else throws", "[session][P57]") {
   session_dialogue daemon(manual());
   daemon.start_batch("100");
-  SECTION("it comes: the position is pending") {
-    daemon.async_checkpoint(at("100"));
-    daemon.callback_lasts();
-    daemon.answer("ThrottlingException");
-    CHECK(mentions(daemon.log, "retrying"));
+  daemon.async_checkpoint(1, at("50"));
+  const std::string gone = make_error_code(kclxx::errc::daemon_gone).message();
+  CHECK(daemon.broken_output() == lines{"log error: cannot write to the daemon: broken pipe",
+                                        "notify 1: " + gone, "request stop",
+                                        "arm grace timer 10000 ms"});
+  CHECK(daemon.throws_elsewhere() == lines{"log error: oops"});  // the handler that was notified
+  SECTION("until it has returned") { CHECK(daemon.returns() == lines{"leave with 12"}); }
+  SECTION("until it throws, too") {
+    CHECK(daemon.throws() == lines{"log error: oops", "leave with 12"});
   }
-  SECTION("it does not: the call that waited has used up its tries") {
-    daemon.checkpoint(1, at("100"));
-    for (int attempt = 1; attempt < 10; ++attempt) {
-      daemon.answer("ThrottlingException");
-      daemon.fires(timer::retry);
-    }
-    CHECK(mentions(daemon.log, "retrying"));
-    CHECK(daemon.answer("ThrottlingException") ==
-          lines{"notify 1: ThrottlingException: the lease table is throttled; checkpoint less "
-                "often, or raise its capacity",
-                "log warning: the checkpoint at 100/0 failed: ThrottlingException"});
-  }
-  SECTION("it does not: the process leaves") {
-    daemon.async_checkpoint(at("100"));
-    daemon.throws();
-    CHECK(daemon.answer("ThrottlingException") ==
-          lines{"log warning: the checkpoint at 100/0 failed: ThrottlingException",
-                "arm retry timer", "leave with 10"});
+  SECTION("or for the grace time") {
+    CHECK(daemon.fires(timer::grace) ==
+          lines{"log error: a callback did not return within the grace time", "leave with 13"});
   }
 }
 
-TEST_CASE("a log line is one line, whatever an exception's text is", "[session][P9]") {
-  using kclxx::log_level;
-  using kclxx::session::log_line;
-  CHECK(log_line{log_level::error, "a\nb\r\tc\x01\x7f \xc3\xa4"}.text ==
-        "a\\nb\\r\\tc\\x01\\x7f \xc3\xa4");
-}
-
-TEST_CASE("a line that the end of the input cuts off is logged", "[session]") {
-  session_dialogue daemon;
+TEST_CASE("what is asked of a session that leaves fails at once", "[session]") {
+  session_dialogue daemon(manual());
   daemon.start_batch("100");
-  daemon.end_of_input(true);
-  CHECK(mentions(daemon.log, "the input ended in the middle of a line"));
+  CHECK(daemon.failure() ==
+        lines{"log error: no input", "request stop", "arm grace timer 10000 ms"});
+  const std::string gone = make_error_code(kclxx::errc::daemon_gone).message();
+  CHECK(daemon.checkpoint(1) == lines{"notify 1: " + gone});
+  CHECK(daemon.async_checkpoint(2, std::nullopt) == lines{"notify 2: " + gone});
+  CHECK(daemon.async_checkpoint() == lines{});
+  CHECK(daemon.no_records() == lines{});  // and a line is not acted upon
+  CHECK(daemon.returns() == lines{"leave with 12"});
+  CHECK(daemon.checkpoint(3, std::nullopt, false) == lines{"notify 3: " + gone});
 }
 
-TEST_CASE("a callback that ends with a lost lease after the session has left changes nothing",
-          "[session]") {
-  session_dialogue daemon;
+TEST_CASE("a callback that throws while a checkpoint is unanswered waits for the answer",
+          "[session][P53]") {
+  session_dialogue daemon(manual());
   daemon.start_batch("100");
-  daemon.end_of_input();
-  daemon.fires(timer::grace);
-  CHECK(daemon.throws_lease_gone() == lines{});
+  CHECK(daemon.checkpoint(1, at("40"), false) == lines{"write checkpoint 40/0"});
+  CHECK(daemon.throws() == lines{"log error: oops", "request stop", "arm grace timer 10000 ms"});
+  SECTION("and leaves") { CHECK(daemon.answer() == lines{"notify 1: persisted", "leave with 10"}); }
+  SECTION("and persists nothing that was requested after the stop") {
+    CHECK(daemon.async_checkpoint(at("60"), false) == lines{});
+    CHECK(daemon.answer() == lines{"notify 1: persisted", "leave with 10"});
+  }
 }
