@@ -9,7 +9,6 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <fcntl.h>
 #include <iostream>
 #include <poll.h>
@@ -21,11 +20,94 @@
 
 #include <nlohmann/json.hpp>
 
-#include "children/broken_input.hpp"
+#include "protocol/json_string.hpp"
 
 namespace {
 
-using kclxx::test::json;
+using json = nlohmann::json;
+
+bool is_null(const json& object, const char* field) {
+  return object.value(field, json(0)).is_null();
+}
+
+bool is_larger_than_2_mib(const json& record) {
+  const json data = record.value("data", json());
+  return data.is_string() && data.get_ref<const std::string&>().size() > 2'800'000;
+}
+
+/// The line with what is not UTF-8, and half a surrogate pair, replaced, for a strict parser.
+std::string valid_text(std::string_view line) {
+  std::string text = kclxx::protocol::replace_invalid_utf8(line);
+  const std::string_view high = R"(\ud8)";
+  for (auto at = text.find(high); at != std::string::npos; at = text.find(high, at + 1)) {
+    const bool is_pair = text.compare(at + 6, 3, R"(\ud)") == 0;
+    if (!is_pair) text.replace(at, 6, R"(\ufffd)");
+  }
+  return text;
+}
+
+/// Whether a child that breaks this rule cannot take this line: it leaves without a status.
+bool trips_over(std::string_view rule, const json& message, std::string_view line,
+                bool is_after_shutdown_requested) {
+  static const json none = json::array();
+  const auto found = message.find("records");
+  const json& records = found == message.end() ? none : *found;
+  const auto is = [&](std::string_view action) { return message.at("action") == action; };
+  const auto is_shutdown = [&](std::string_view reason) {
+    return is("shutdown") && message.at("reason") == reason;
+  };
+  const auto any_record = [&](const auto& holds) {
+    return std::any_of(records.begin(), records.end(), holds);
+  };
+  const auto any_null = [&](const char* field) {
+    return any_record([&](const json& one) { return is_null(one, field); });
+  };
+  const auto has = [&](std::string_view text) { return line.find(text) != line.npos; };
+  const json behind = message.value("millisBehindLatest", json(0));
+
+  if (rule == "initialize") return is("initialize");
+  if (rule == "initial-positions") return message.value("sequenceNumber", json()) == "LATEST";
+  if (rule == "one-record") return records.size() == 1;
+  if (rule == "empty-batch") return is("processRecords") && records.empty();
+  if (rule == "many-records") return records.size() > 1000;
+  if (rule == "long-line") return line.size() > 10'000'000;
+  if (rule == "large-record") return any_record(is_larger_than_2_mib);
+  if (rule == "aggregated-records") {
+    return any_record([](const json& one) { return one.value("subSequenceNumber", 0) > 0; });
+  }
+  if (rule == "long-line-in-pieces") return line.size() > 50'000 && has("\u30ad");
+  if (rule == "empty-data") {
+    return any_record([](const json& one) { return one.value("data", json()) == ""; });
+  }
+  if (rule == "line-separators") return has("\u2028");
+  if (rule == "long-lag") return behind.is_number() && behind > std::int64_t{1} << 31;
+  if (rule == "unknown-fields-in-ending") return message.contains("checkpoint");
+  if (rule == "shutdown-requested") return is("shutdownRequested");
+  if (rule == "lease-lost") return is("leaseLost");
+  if (rule == "shard-ended") return is("shardEnded");
+  if (rule == "hand-off") return is_after_shutdown_requested;
+  if (rule == "old-terminate") return is_shutdown("TERMINATE");
+  if (rule == "old-shard-end") return is_shutdown("SHARD_END");
+  if (rule == "old-zombie") return is_shutdown("ZOMBIE");
+  if (rule == "old-lease-lost") return is_shutdown("LEASE_LOST");
+  if (rule == "unknown-action-goes-on") return has("tomorrowsAction");
+  if (rule == "null-position") return is("initialize") && message.at("sequenceNumber").is_null();
+  if (rule == "null-data") return any_null("data");
+  if (rule == "null-partition-key") return any_null("partitionKey");
+  if (rule == "null-arrival-time") return any_null("approximateArrivalTimestamp");
+  if (rule == "null-millis-behind") return behind.is_null();
+  if (rule == "missing-fields") {
+    return is("processRecords") && !message.contains("millisBehindLatest");
+  }
+  if (rule == "floating-point-times") return behind.is_number_float();
+  if (rule == "unknown-fields") return message.contains("tomorrow");
+  if (rule == "unknown-objects") return message.value("pendingCheckpoint", json()).is_object();
+  if (rule == "field-order") return !line.starts_with("{\"action\"");
+  if (rule == "escaped-text") return has("\\u00e9");
+  if (rule == "non-ascii-text") return has("\u30ad");
+  if (rule == "invalid-utf8") return valid_text(line) != line;
+  return false;
+}
 
 std::string broken_rule;
 bool broken(std::string_view way) { return broken_rule == way; }
@@ -83,14 +165,14 @@ class broken_child {
     while (wait_for_input() && read_line(line)) {
       if (std::cin.eof()) break;  // no newline: not a whole line
       was_called_ = true;
-      const json message = json::parse(kclxx::test::valid_text(line), nullptr, false);
+      const json message = json::parse(valid_text(line), nullptr, false);
       if (message.is_discarded()) {
         if (broken("malformed-line")) continue;
         return 1;
       }
       const std::string cannot_take =
           has_fault("records up to 2 MiB") ? "large-record" : broken_rule;
-      if (kclxx::test::trips_over(cannot_take, message, line, was_asked_to_shut_down_)) return 1;
+      if (trips_over(cannot_take, message, line, was_asked_to_shut_down_)) return 1;
       if (!act(message)) return 1;
     }
     at_end_of_input(!line.empty());

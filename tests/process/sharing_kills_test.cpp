@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // kclxx-share: launchers and residents that are killed at any step, and what they leave.
-#include <fcntl.h>
 #include <fstream>
 #include <optional>
 #include <signal.h>
@@ -245,41 +244,6 @@ TEST_CASE("a program that main starts before run has no descriptor of the reside
   CHECK(eventually([&] { return descriptors_of(box.copies().front()) == 3; }));
   must_be_served(*one);
 }
-
-TEST_CASE("a launcher that is killed while it makes the socket leaves room for the next",
-          "[sharing]") {
-  const machine box;
-  const fs::path path = socket_of_killed_resident(box);
-  SECTION("after bind") {
-    const descriptor bound = bind_at(path);
-    must_be_served(*box.initialized("b"));
-  }
-  SECTION("after listen") {
-    listen_at(path);
-    must_be_served(*box.initialized("b"));
-  }
-  CHECK(box.started().size() == 2);
-  CHECK(box.sockets() == 1);
-}
-
-#ifndef KCLXX_IS_SANITIZED  // a sanitizer has descriptors of its own
-TEST_CASE("a launcher that cannot start the resident leaves no socket", "[sharing]") {
-  const machine box;
-  const auto [limit, reason] = GENERATE(table<std::string, std::string>(
-      {{"4", "no socket to the resident: Too many open files"},
-       {"5", "no socket to the resident: Too many open files"},
-       // Enough for the socket that listens, and not for one to the resident.
-       {"6", "no socket for the resident: Too many open files"}}));
-  scripted_daemon one(
-      {"/bin/sh", "-c", "ulimit -n " + limit + "; exec \"$0\" \"$@\"", KCLXX_SHARE, "/bin/cat"},
-      {"", box.environment_of("a")});
-  one.send("hello");
-  one.expect("hello");
-  CHECK(one.end() == 0);
-  CHECK(contains(one.stderr_so_far(), reason));
-  CHECK(box.sockets() == 0);
-}
-#endif
 
 TEST_CASE("files of daemons that are gone are removed, unless somebody listens there",
           "[sharing]") {

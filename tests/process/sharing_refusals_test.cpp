@@ -65,14 +65,6 @@ TEST_CASE("what does not fit costs one warning, and the program serves its shard
   }
 }
 
-TEST_CASE("a program that does not share has no child that it has not started", "[sharing]") {
-  const machine box;
-  const launched one = box.initialized("a", {child, "manual", "never_share"});
-  REQUIRE(box.started().size() == 2);
-  CHECK(::kill(box.started().front(), 0) == -1);  // not even to be waited for
-  must_be_served(*one);
-}
-
 TEST_CASE("a program that cannot be started is named", "[sharing]") {
   const machine box;
   const launched one = box.start("a", {"/nowhere/program"});
@@ -102,30 +94,15 @@ TEST_CASE("without a daemon nothing is started, so that no resident outlives it"
   CHECK(box.sockets() == 0);
 }
 
-TEST_CASE("a launcher waits for a folder's lock with a limit", "[sharing]") {
+TEST_CASE("a launcher waits for a folder's lock with a limit, and then serves the shard alone",
+          "[sharing]") {
   const machine box;
   fs::create_directory(box.folder());
   fs::permissions(box.folder(), fs::perms(0700));
   const descriptor folder(::open(box.folder().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   REQUIRE(::flock(folder.get(), LOCK_EX) == 0);
   const launched one = box.start("a");
-  SECTION("and then serves the shard alone") {
-    must_be_served_alone(*one, "the folder cannot be locked: ");
-  }
-  SECTION("and starts nothing when the daemon has gone meanwhile") {
-    const std::string open = "/proc/" + std::to_string(one->process()) + "/fd";
-    REQUIRE(eventually([&] {
-      std::error_code error;  // of one that is closed by now
-      std::size_t of_folder = 0;
-      for (const auto& entry : fs::directory_iterator(open)) {
-        if (fs::read_symlink(entry, error) == box.folder()) ++of_folder;
-      }
-      return of_folder == 2;  // its own, and the one that it is about to lock
-    }));
-    one->close_input();
-    CHECK(one->wait_exit() == 0);
-    CHECK(box.started().empty());
-  }
+  must_be_served_alone(*one, "the folder cannot be locked: ");
 }
 
 TEST_CASE("a socket that is another's is not used, and not removed by the resident", "[sharing]") {

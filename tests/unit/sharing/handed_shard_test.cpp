@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <string>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <variant>
 #include <vector>
@@ -62,12 +61,6 @@ std::string reason_of(const std::variant<handed_shard, refusal, nothing>& answer
   return std::get<refusal>(answer).reason;
 }
 
-ino_t inode_at(int fd) {
-  struct stat status {};
-  REQUIRE(::fstat(fd, &status) == 0);
-  return status.st_ino;
-}
-
 }  // namespace
 
 TEST_CASE("a shard's variables travel with it", "[sharing]") {
@@ -88,26 +81,6 @@ TEST_CASE("a shard without a variable is one", "[sharing]") {
   const auto answer = received(bytes_of(own_message()));
   REQUIRE(std::holds_alternative<handed_shard>(answer));
   CHECK(std::get<handed_shard>(answer).variables.empty());
-}
-
-TEST_CASE("the descriptors are the input, the output and stderr, in this order", "[sharing]") {
-  const test::open_pipe input;
-  const test::open_pipe output;
-  const socket_pair other;
-  const std::vector<int> sent{input.read_end(), output.write_end(), other.ends[0]};
-  const auto before = test::count_of("/proc/self/fd");
-  {
-    const auto answer = received(bytes_of(own_message()), sent);
-    REQUIRE(std::holds_alternative<handed_shard>(answer));
-    const auto& shard = std::get<handed_shard>(answer);
-    CHECK(inode_at(shard.input.get()) == inode_at(sent[0]));
-    CHECK(inode_at(shard.output.get()) == inode_at(sent[1]));
-    CHECK(inode_at(shard.error.get()) == inode_at(sent[2]));
-    for (const auto* fd : {&shard.input, &shard.output, &shard.error}) {
-      CHECK(::fcntl(fd->get(), F_GETFD) == FD_CLOEXEC);
-    }
-  }
-  CHECK(test::count_of("/proc/self/fd") == before);
 }
 
 TEST_CASE("a packet that is no launcher's is nothing, and its descriptors are closed",
@@ -156,34 +129,6 @@ TEST_CASE("what comes with a packet and is no descriptor is not taken for one", 
           send_packet(sockets.ends[0], bytes_of(own_message()), {});
           return std::holds_alternative<refusal>(receive_shard(sockets.ends[1], daemon)) ? 0 : 1;
         }).status == 0);
-}
-
-TEST_CASE("the user of the process at the other side is known", "[sharing]") {
-  const socket_pair own;
-  CHECK(user_of_peer(own.ends[0]) == ::geteuid());
-  CHECK_FALSE(user_of_peer(-1));
-  if (::geteuid() != 0) return;  // of one other user there is no telling without root
-  constexpr uid_t other = 65534;
-  REQUIRE(::seteuid(other) == 0);
-  std::array<int, 2> ends{};
-  const int made = ::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data());
-  REQUIRE(::seteuid(0) == 0);
-  REQUIRE(made == 0);
-  CHECK(user_of_peer(ends[0]) == other);
-  for (const int fd : ends) ::close(fd);
-}
-
-TEST_CASE("a launcher hears that its shard is served, and with which status it has ended",
-          "[sharing]") {
-  const socket_pair sockets;
-  reply_message reply;
-  CHECK(send_accepted(sockets.ends[1]));
-  REQUIRE(::recv(sockets.ends[0], &reply, sizeof reply, 0) == sizeof reply);
-  CHECK(reply.header.kind == message_kind::accepted);
-  CHECK(send_ended(sockets.ends[1], 13));
-  REQUIRE(::recv(sockets.ends[0], &reply, sizeof reply, 0) == sizeof reply);
-  CHECK(reply.header.kind == message_kind::ended);
-  CHECK(reply.status == 13);
 }
 
 TEST_CASE("a launcher that has sent nothing, or is gone, hands nothing over", "[sharing]") {

@@ -2,22 +2,17 @@
 #include "sharing/inheritance.hpp"
 
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
-#include <poll.h>
-#include <signal.h>
 #include <stdexcept>
 #include <string>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/time.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <system_error>
 #include <unistd.h>
 
@@ -117,63 +112,6 @@ TEST_CASE("a process without a whole variable of its own is no resident", "[shar
         }).status == 0);
 }
 
-TEST_CASE("a socket's file is removed, unless it is another's by now", "[sharing]") {
-  meeting_place place;
-  ++place.start.socket_inode;
-  remove_socket(place.start);
-  CHECK(place.has_socket());
-  --place.start.socket_inode;
-  remove_socket(place.start);
-  CHECK_FALSE(place.has_socket());
-}
-
-TEST_CASE("the folder is not locked any more once the file is removed", "[sharing]") {
-  const meeting_place place;
-  remove_socket(place.start);
-  CHECK(::flock(place.open_folder().get(), LOCK_EX | LOCK_NB) == 0);
-}
-
-namespace {
-
-std::atomic<int> interruptions = 0;
-std::array<int, 2> enough{};
-
-void interrupt(int) {
-  if (++interruptions == 10) static_cast<void>(::write(enough[1], "", 1) == 1);
-}
-
-}  // namespace
-
-TEST_CASE("a file is not removed while another process has locked the folder, signals or not",
-          "[sharing]") {
-  const meeting_place place;
-  CHECK(test::in_forked_copy([&] {
-          std::array<int, 2> locked{};
-          if (::pipe(locked.data()) == -1 || ::pipe(enough.data()) == -1) return 2;
-          char byte = 0;
-          const pid_t other = ::fork();
-          if (other == 0) {
-            const io::descriptor folder = place.open_folder();
-            const bool is_locked = ::flock(folder.get(), LOCK_EX) == 0;
-            const bool is_told = ::write(locked[1], "", 1) == 1 && ::read(enough[0], &byte, 1) == 1;
-            ::_exit(is_locked && is_told && place.has_socket() ? 0 : 3);
-          }
-          struct sigaction action {};  // without SA_RESTART
-          action.sa_handler = interrupt;
-          ::sigaction(SIGALRM, &action, nullptr);
-          if (::read(locked[0], &byte, 1) != 1) return 4;
-          const itimerval each_millisecond{{0, 1000}, {0, 1000}};
-          ::setitimer(ITIMER_REAL, &each_millisecond, nullptr);
-          remove_socket(place.start);
-          const itimerval never{};
-          ::setitimer(ITIMER_REAL, &never, nullptr);
-          int status = -1;
-          ::waitpid(other, &status, 0);
-          return WIFEXITED(status) ? WEXITSTATUS(status) : 5;
-        }).status == 0);
-  CHECK_FALSE(place.has_socket());
-}
-
 TEST_CASE("a lock that is not released is waited for as long as the limit, and the file stays",
           "[sharing]") {
   constexpr std::chrono::milliseconds limit{20};
@@ -192,25 +130,6 @@ TEST_CASE("what inherits the folder does not inherit its lock", "[sharing]") {
   REQUIRE(lock.is_held());
   CHECK(::flock(place.start.folder.get(), LOCK_UN) == 0);
   CHECK(::flock(place.open_folder().get(), LOCK_EX | LOCK_NB) == -1);
-}
-
-TEST_CASE("the end of a daemon can be waited for", "[sharing]") {
-  std::array<int, 2> until{};
-  REQUIRE(::pipe2(until.data(), O_CLOEXEC) == 0);
-  const pid_t child = ::fork();
-  REQUIRE(child != -1);
-  if (child == 0) {
-    char byte = 0;
-    ::close(until[1]);
-    ::_exit(static_cast<int>(::read(until[0], &byte, 1)));
-  }
-  const auto id = static_cast<std::uint64_t>(child);
-  const io::descriptor watched = watch({id, io::start_of(id)});
-  pollfd ended{watched.get(), POLLIN, 0};
-  CHECK(::poll(&ended, 1, 0) == 0);
-  for (const int fd : until) ::close(fd);
-  CHECK(::poll(&ended, 1, -1) == 1);
-  ::waitpid(child, nullptr, 0);
 }
 
 TEST_CASE("a process that is not there, or another one with its number, is no daemon",

@@ -79,20 +79,6 @@ TEST_CASE("prints go to the starter's stderr first, then to the oldest shard's",
   CHECK(result.out + result.err == "start\n");
 }
 
-TEST_CASE("the shard that is not the oldest may end first", "[sharing]") {
-  CHECK(test::in_forked_copy([] {
-          process_output output;
-          error_pipe first;
-          error_pipe second;
-          output.add(first.write_end());
-          output.add(second.write_end());
-          output.remove(second.write_end());
-          output.remove(second.write_end());
-          print("one\n");
-          return first.text() == "one\n" && second.has_ended() ? 0 : 1;
-        }).status == 0);
-}
-
 TEST_CASE("a shard ends though its stderr is full, and half a line is not printed yet",
           "[sharing]") {
   CHECK(test::in_forked_copy([] {

@@ -16,7 +16,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <pthread.h>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -36,7 +35,6 @@
 #include "io/signals.hpp"
 #include "support/catch.hpp"
 #include "support/descriptors.hpp"
-#include "support/eventually.hpp"
 #include "support/forked.hpp"
 #include "support/sent_packet.hpp"
 #include "support/temporary_folder.hpp"
@@ -47,10 +45,7 @@ namespace {
 
 using io::descriptor;
 using test::bytes_of;
-using test::count_of;
 using test::first_false;
-using test::is_open;
-using test::send_packet;
 using test::try_to_send_packet;
 
 /// A process that lives until end().
@@ -109,7 +104,6 @@ class launcher {
     offer(daemon);
     return is_accepted();
   }
-  void send(const std::string& bytes) { send_packet(socket_.get(), bytes, {}); }
   /// Waits for it; std::nullopt: the connection has ended.
   std::optional<reply_message> reply() {
     reply_message one;
@@ -136,8 +130,6 @@ class launcher {
     if (size == 0) return std::nullopt;
     return std::string(bytes.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
   }
-  void go() { socket_.close(); }
-  [[nodiscard]] int socket() const { return socket_.get(); }
 
  private:
   descriptor socket_;
@@ -169,25 +161,12 @@ class resident_environment {
   /// Of the process that the launcher has started; call each once.
   inheritance start() { return std::move(start_); }
   launcher starter() { return launcher(std::move(starter_)); }
-  static launcher unconnected() {
-    return launcher(descriptor(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)));
-  }
-  void connect(const launcher& one) {
-    REQUIRE(::connect(one.socket(), address(), sizeof address_) == 0);
-  }
-  bool can_connect() {
-    const launcher one = unconnected();
-    return ::connect(one.socket(), address(), sizeof address_) == 0;
-  }
   launcher connect() {
-    launcher one = unconnected();
-    connect(one);
-    return one;
+    descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    REQUIRE(::connect(socket.get(), address(), sizeof address_) == 0);
+    return launcher(std::move(socket));
   }
   [[nodiscard]] bool has_socket() const { return std::filesystem::exists(address_.sun_path); }
-  [[nodiscard]] std::vector<int> descriptors() const {
-    return {start_.listening.get(), start_.connection.get(), start_.folder.get()};
-  }
 
   played_daemon daemon;
 
@@ -236,7 +215,6 @@ class moment {
     has_come_ = true;
     has_come_.notify_all();
   }
-  [[nodiscard]] bool has_come() const { return has_come_; }
 
  private:
   std::atomic<bool> has_come_ = false;
@@ -248,14 +226,6 @@ std::function<exit_status()> waits_for(moment& one, exit_status status = exit_st
     one.wait();
     return status;
   };
-}
-
-bool holds_in_copy(const std::function<bool()>& condition) {
-  const pid_t copy = ::fork();
-  if (copy == 0) ::_exit(condition() ? 0 : 1);
-  int status = -1;
-  ::waitpid(copy, &status, 0);
-  return status == 0;
 }
 
 /// `launchers` are played on a thread of their own, next to the resident. Then the daemon ends.
@@ -284,24 +254,6 @@ void check_in_copy(const std::function<int(resident_environment&, launcher&)>& b
 
 }  // namespace
 
-TEST_CASE("a resident without a shard ends with its daemon, and leaves nothing", "[sharing]") {
-  check_in_copy([](resident_environment& environment, launcher& starter) {
-    const auto numbers = environment.descriptors();
-    environment.daemon.end();
-    const exit_status status =
-        serve_shards(environment.start(), each({}), std::chrono::milliseconds(500));
-    const bool is_closed = std::none_of(numbers.begin(), numbers.end(), is_open);
-    // Files that are opened later get the numbers of what it had.
-    std::vector<int> later;
-    while (later.empty() || later.back() < *std::max_element(numbers.begin(), numbers.end()))
-      later.push_back(::dup(STDIN_FILENO));
-    const bool are_kept =
-        holds_in_copy([&] { return std::all_of(later.begin(), later.end(), is_open); });
-    return first_false({status == exit_status::ok, !starter.reply(), !environment.has_socket(),
-                        is_closed, are_kept});
-  });
-}
-
 TEST_CASE("a resident whose daemon has ended before leaves no socket", "[sharing]") {
   check_in_copy([](resident_environment& environment, launcher&) {
     inheritance start = environment.start();
@@ -313,127 +265,6 @@ TEST_CASE("a resident whose daemon has ended before leaves no socket", "[sharing
       is_refused = true;
     }
     return first_false({is_refused, !environment.has_socket()});
-  });
-}
-
-TEST_CASE("the daemon's end ends the input of each session, and the resident leaves after the last",
-          "[sharing]") {
-  check_in_copy([](resident_environment& environment, launcher& first) {
-    launcher second = environment.connect();
-    launcher idle = environment.connect();
-    std::atomic<int> ended = 0;
-    moment both;
-    std::atomic<int> left = 0;
-    const played_session until_both{.serve = waits_for(both, exit_status::daemon_gone),
-                                    .end_input =
-                                        [&] {
-                                          if (++ended == 2) both.come();
-                                        },
-                                    .leave_loop = [&] { ++left; }};
-    bool are_told = false;
-    const exit_status status = serve(environment, each(until_both), [&] {
-      const bool are_accepted =
-          first.hand_over(environment.daemon) && second.hand_over(environment.daemon);
-      environment.daemon.end();
-      are_told = are_accepted && !idle.reply() && first.has_ended_with(exit_status::daemon_gone) &&
-                 second.has_ended_with(exit_status::daemon_gone);
-    });
-    return first_false({status == exit_status::ok, are_told, ended == 2, left == 2});
-  });
-}
-
-TEST_CASE("once the daemon is gone no launcher is accepted, and the last session is waited for",
-          "[sharing]") {
-  check_in_copy([](resident_environment& environment, launcher& first) {
-    launcher second = environment.connect();
-    std::optional<launcher> late;
-    int made = 0;
-    int ended = 0;
-    int left = 0;
-    moment last;
-    moment alone;
-    const auto make = [&](const handed_shard&, io::event_loop&, const std::function<void()>&) {
-      return std::make_unique<session_of>(
-          played_session{.serve =
-                             [&, is_first = made++ == 0] {
-                               last.wait();
-                               if (is_first) alone.wait();
-                               return exit_status::daemon_gone;
-                             },
-                         .end_input =
-                             [&] {
-                               ++ended;
-                               if (ended == 2) {
-                                 late.emplace(environment.connect());
-                                 first.go();  // is noticed after that
-                               }
-                               if (ended == 3) last.come();
-                             },
-                         .leave_loop = [&] { ++left; }});
-    };
-    bool have_left = false;
-    serve(environment, make, [&] {
-      first.hand_over(environment.daemon);
-      second.hand_over(environment.daemon);
-      environment.daemon.end();
-      have_left = second.has_ended_with(exit_status::daemon_gone) && !second.reply();
-      alone.come();
-    });
-    return first_false({have_left, ended == 3, left == 2, !late->reply()});
-  });
-}
-
-TEST_CASE("a launcher that is gone ends its session's input, and has no prints any more",
-          "[sharing]") {
-  check_in_copy([](resident_environment& environment, launcher& starter) {
-    launcher other = environment.connect();
-    moment gone;
-    const played_session prints{.serve = waits_for(gone), .end_input = [&] {
-                                  static_cast<void>(::write(STDERR_FILENO, "x", 1) == 1);
-                                  gone.come();
-                                }};
-    bool holds = false;
-    serve(environment, each(prints), [&] {
-      holds = starter.hand_over(environment.daemon) && other.hand_over(environment.daemon);
-      starter.go();
-      holds = holds && other.has_ended_with(exit_status::ok);
-    });
-    return first_false({holds, !starter.printed(), other.printed() == "x"});
-  });
-}
-
-// Its shard would be the oldest, and lead what the next one prints to a pipe without a reader.
-TEST_CASE("a shard whose launcher has left before it was heard gets no session", "[sharing]") {
-  check_in_copy([](resident_environment& environment, launcher& starter) {
-    starter.offer(environment.daemon);
-    starter.go();
-    int made = 0;
-    const auto make = [&](const handed_shard&, io::event_loop&, const std::function<void()>&) {
-      ++made;
-      return std::make_unique<session_of>(played_session{});
-    };
-    bool is_served = false;
-    serve(environment, make, [&] {
-      launcher other = environment.connect();
-      is_served = other.hand_over(environment.daemon) && other.has_ended_with(exit_status::ok);
-    });
-    return first_false({is_served, made == 1, !starter.printed()});
-  });
-}
-
-TEST_CASE("a session that has left the loop is not told of an end any more", "[sharing]") {
-  check_in_copy([](resident_environment& environment, launcher& starter) {
-    moment left;
-    std::atomic<bool> is_told = false;
-    const played_session one{.end_input = [&] { is_told = true; },
-                             .leave_loop = [&] { left.come(); }};
-    bool has_ended = false;
-    serve(environment, each(one), [&] {
-      has_ended = starter.hand_over(environment.daemon) &&
-                  starter.has_ended_with(exit_status::ok) && !starter.printed() && !starter.reply();
-      starter.go();
-    });
-    return first_false({has_ended, left.has_come(), !is_told});
   });
 }
 
@@ -449,38 +280,6 @@ struct at_thread_end {
 thread_local at_thread_end at_end;
 
 }  // namespace
-
-TEST_CASE("a launcher that comes as another one leaves is heard out", "[sharing]") {
-  check_in_copy([](resident_environment& environment, launcher& leaving) {
-    launcher coming = resident_environment::unconnected();
-    launcher held = environment.connect();
-    moment over;
-    moment returned;
-    int made = 0;
-    const auto make = [&](const handed_shard&, io::event_loop&, const std::function<void()>&) {
-      // The loop is held in the second, until all of this waits for it.
-      if (++made == 2) {
-        over.come();
-        returned.wait();
-        environment.connect(coming);
-        leaving.go();
-      }
-      return std::make_unique<session_of>(played_session{.serve = [&, is_first = made == 1] {
-        if (is_first) over.wait();
-        if (is_first) at_end.does = [&] { returned.come(); };  // by then the loop has been told
-        return exit_status::ok;
-      }});
-    };
-    bool is_served = false;
-    serve(environment, make, [&] {
-      is_served = leaving.hand_over(environment.daemon) && held.hand_over(environment.daemon) &&
-                  held.has_ended_with(exit_status::ok);
-      coming.try_to_offer(environment.daemon);
-      is_served = is_served && coming.is_accepted();
-    });
-    return first_false({is_served});
-  });
-}
 
 TEST_CASE("nothing of a shard is open once its launcher has heard the end, stuck or not",
           "[sharing]") {
@@ -504,49 +303,6 @@ TEST_CASE("nothing of a shard is open once its launcher has heard the end, stuck
   });
 }
 
-TEST_CASE("once the starter is gone without its shard, prints are lost", "[sharing]") {
-  check_in_copy([](resident_environment& environment, launcher& starter) {
-    std::filesystem::path before;
-    std::filesystem::path after;
-    serve(environment, each({}), [&] {
-      const auto see_after = [&](launcher& one, std::filesystem::path& seen) {
-        one.send("something else");
-        one.reply();
-        launcher next = environment.connect();  // after it the resident has done with the one
-        next.send("something else");
-        next.reply();
-        seen = std::filesystem::read_symlink("/proc/self/fd/2");
-      };
-      launcher other = environment.connect();
-      see_after(other, before);
-      see_after(starter, after);
-    });
-    return first_false({before != "/dev/null", after == "/dev/null"});
-  });
-}
-
-TEST_CASE("a session that returns just before it is stuck is not stuck", "[sharing]") {
-  check_in_copy([](resident_environment& environment, launcher& starter) {
-    moment told;
-    const auto make = [&](const handed_shard&, io::event_loop&, std::function<void()> on_stuck) {
-      return std::make_unique<session_of>(played_session{
-          .serve = waits_for(told, exit_status::daemon_gone),
-          .end_input = [&, before = count_of("/proc/self/task"), on_stuck = std::move(on_stuck)] {
-            told.come();
-            test::eventually([&] { return count_of("/proc/self/task") <= before; });
-            on_stuck();
-          }});
-    };
-    bool holds = false;
-    const exit_status status = serve(environment, make, [&] {
-      holds = starter.hand_over(environment.daemon);
-      environment.daemon.end();
-      holds = holds && starter.has_ended_with(exit_status::daemon_gone) && !starter.reply();
-    });
-    return first_false({holds, status == exit_status::ok});
-  });
-}
-
 TEST_CASE("a shard without a session is refused with the reason, and nothing of it is open",
           "[sharing]") {
   check_in_copy([](resident_environment& environment, launcher& starter) {
@@ -560,20 +316,6 @@ TEST_CASE("a shard without a session is refused with the reason, and nothing of 
       holds = starter.is_refused("no memory") && !starter.printed() && !starter.reply();
     });
     return first_false({holds});
-  });
-}
-
-TEST_CASE("launchers that come at once are accepted without a pause between them", "[sharing]") {
-  check_in_copy([](resident_environment& environment, launcher&) {
-    bool have_ended = true;
-    serve(environment, each({}), [&] {
-      for (int i = 0; i < 300; ++i) {  // of 100 ms each, more than the alarm allows
-        launcher one = environment.connect();
-        one.send("something else");
-        have_ended = have_ended && !one.reply();
-      }
-    });
-    return first_false({have_ended});
   });
 }
 
