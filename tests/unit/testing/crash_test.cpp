@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "support/catch.hpp"
 #include "support/recording_processor.hpp"
@@ -18,49 +17,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// What survives a process: rows, and with store_position the last position they have.
-struct store {
-  strings rows;
-  std::optional<sequence_position> last;
-};
-
-/// Writes each batch in one transaction, and asks for a checkpoint after it.
-class writer final : public record_processor {
- public:
-  writer(store& store, bool skips_what_is_stored, std::function<void()> between)
-      : to_(store), skips_(skips_what_is_stored), between_(std::move(between)) {}
-
-  void process_records(record_batch batch, const checkpointer& checkpointer) override {
-    for (const record& one : batch) {
-      if (skips_ && to_.last && one.position() <= *to_.last) continue;
-      to_.rows.emplace_back(one.data());
-      to_.last = one.position();
-    }
-    between_();
-    checkpointer.checkpoint();
-  }
-
- private:
-  store& to_;
-  bool skips_;
-  std::function<void()> between_;
-};
-
-/// The rows after a crash between the first commit and its checkpoint, and a successor.
-strings rows_after_crash(bool skips_what_is_stored) {
-  store table;
-  std::optional<testing::daemon> daemon;
-  bool has_crashed = false;
-  daemon.emplace([&] {
-    return std::make_unique<writer>(table, skips_what_is_stored, [&] {
-      if (!std::exchange(has_crashed, true)) daemon->crash();
-    });
-  });
-  daemon->initialize().deliver({"a", "b"}).resume();
-  CHECK(daemon->checkpoints() == std::vector{sequence_position("2")});
-  return table.rows;
-}
-
 struct crashing_observer final : observer {
   explicit crashing_observer(std::function<void()> crash) : crash_(std::move(crash)) {}
   void on_event(const observer::event_source&, const observer::shard_event& event) override {
@@ -70,12 +26,6 @@ struct crashing_observer final : observer {
 };
 
 }  // namespace
-
-TEST_CASE("a crash between a commit and its checkpoint shows what comes twice",
-          "[testing][crash]") {
-  CHECK(rows_after_crash(false) == strings{"a", "b", "a", "b"});
-  CHECK(rows_after_crash(true) == strings{"a", "b"});
-}
 
 TEST_CASE("a callback ends where its process crashes, and nothing is destroyed or reported",
           "[testing][crash]") {
@@ -165,31 +115,6 @@ TEST_CASE("a process may crash in its factory, in a timer, a handler and an obse
   daemon->resume().deliver({"b"}).request_shutdown().end_input();
   CHECK(lives == 2);
   CHECK(daemon->exit_status() == exit_status::ok);
-}
-
-TEST_CASE("what is thrown in place of the end of the process is not the child's",
-          "[testing][crash]") {
-  std::optional<testing::daemon> daemon;
-  const auto crash_and_throw = [&] {
-    try {
-      daemon->crash();
-    } catch (...) {
-      throw std::runtime_error("late");
-    }
-  };
-  daemon.emplace(scripted(with_batch([&](const checkpointer& to) {
-    to.async_checkpoint({}, [&](std::error_code) { crash_and_throw(); });
-  })));
-  daemon->initialize();
-  SECTION("in a timer") {
-    daemon->processor<recording_processor>().context->after(1s, crash_and_throw);
-    daemon->advance(1s);
-  }
-  SECTION("in a handler") { daemon->deliver({"a"}); }
-  INFO(*daemon);
-  CHECK(daemon->stop_requested());
-  CHECK_FALSE(daemon->exit_status());
-  CHECK_FALSE(daemon->thrown());
 }
 
 }  // namespace kclxx::test

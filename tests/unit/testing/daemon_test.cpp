@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The test kit's functions, and what it reports afterwards.
 #include <chrono>
-#include <cstddef>
-#include <memory>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
@@ -44,14 +42,6 @@ TEST_CASE("a shard from its beginning to its end, in one chain", "[testing]") {
   CHECK(daemon.persisted() == shard_end);
   CHECK(daemon.exit_status() == exit_status::ok);
   CHECK(daemon.log().empty());
-}
-
-TEST_CASE("the function form is taken as run takes it", "[testing]") {
-  std::size_t count = 0;
-  testing::daemon daemon([&](record_batch batch) { count += batch.size(); });
-  daemon.initialize().deliver({"a"}).deliver(names{"b", std::string("c\0d", 3)}).deliver({});
-  CHECK(count == 3);
-  CHECK_FALSE(daemon.exit_status().has_value());
 }
 
 TEST_CASE("records are delivered with every field as it is given", "[testing]") {
@@ -154,17 +144,6 @@ TEST_CASE("records that a shard cannot have are refused", "[testing][P69]") {
   CHECK(why({{.data = "a", .sequence_number = "10"}}).empty());
 }
 
-TEST_CASE("a child runs until it has left or crashed", "[testing]") {
-  auto daemon = scripted();
-  CHECK(daemon.is_running());
-  daemon.initialize().crash();
-  CHECK_FALSE(daemon.is_running());
-  daemon.resume();
-  CHECK(daemon.is_running());
-  daemon.lose_lease();
-  CHECK_FALSE(daemon.is_running());
-}
-
 TEST_CASE("a daemon leaves when its shutdown_grace is over", "[testing]") {
   SECTION("while the child retries a record, as in an outage") {
     testing::daemon daemon(parallel([](const record&) { throw std::runtime_error("away"); }, {},
@@ -217,15 +196,6 @@ TEST_CASE("each version of the daemon ends a shard in its own words", "[testing]
   CHECK(taken.callbacks() == names{"initialize", "lease_lost"});
   CHECK(taken.stop_requested());
   CHECK(taken.exit_status() == exit_status::ok);
-}
-
-TEST_CASE("an unknown action is answered and logged, and the dialogue continues", "[testing]") {
-  auto daemon = scripted();
-  daemon.initialize().send_unknown_action("some\"thing").deliver({"a"});
-  CHECK(daemon.callbacks() == names{"initialize", "process_records"});
-  REQUIRE(daemon.log().size() == 1);
-  CHECK(daemon.log()[0].level == log_level::warning);
-  CHECK_THROWS_AS(daemon.send_unknown_action("shardEnded"), std::invalid_argument);
 }
 
 TEST_CASE("a requested shutdown is followed by the lost lease, or by the end of the input",

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a child ends in the test kit: statuses, faults, and what outlives it.
 #include <exception>
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -68,15 +66,6 @@ TEST_CASE("a worker that is asked to stop requests the shutdown once the action 
   }
 }
 
-TEST_CASE("a timer can ask the worker to stop", "[testing][worker_stop]") {
-  auto daemon = scripted();
-  daemon.initialize();
-  const auto* shard = daemon.processor<recording_processor>().context;
-  shard->after(1s, [shard] { shard->request_worker_stop(); });
-  daemon.advance(2s);
-  CHECK(daemon.callbacks().back() == "shutdown_requested");
-}
-
 TEST_CASE("an exception of a callback does not reach the test, but is seen; the next call refuses",
           "[testing]") {
   auto daemon = testing::daemon([](const record_batch& batch) {
@@ -94,17 +83,6 @@ TEST_CASE("an exception of a callback does not reach the test, but is seen; the 
                     "failed: no such word)");
   CHECK(daemon.dialogue().find("the worker ends: processRecords: the child's output ended") !=
         std::string::npos);
-}
-
-TEST_CASE("a factory that throws, or makes nothing, fails as in production", "[testing]") {
-  testing::daemon throws([]() -> std::unique_ptr<record_processor> { throw 42; });
-  throws.initialize();
-  CHECK(throws.exit_status() == exit_status::callback_failed);
-  CHECK_THROWS_AS(std::rethrow_exception(throws.thrown()), int);
-  testing::daemon nothing([]() -> std::unique_ptr<record_processor> { return nullptr; });
-  nothing.initialize();
-  CHECK(nothing.log().back().text ==
-        "initialize failed: the processor factory returned no processor");
 }
 
 TEST_CASE("a lease that is lost silently shows with the next checkpoint", "[testing]") {
@@ -161,72 +139,6 @@ TEST_CASE("a callback that continues after the grace time ends with its process"
   CHECK_FALSE(has_continued);
 }
 
-TEST_CASE("a crash destroys nothing: what was buffered is lost, as in a killed process",
-          "[testing]") {
-  bool is_destroyed = false;
-  bool was_told = false;
-  auto daemon = testing::daemon([&] { return std::make_unique<mortal>(is_destroyed, was_told); });
-  daemon.initialize().deliver({"a"}).crash();
-  CHECK_FALSE(is_destroyed);
-}
-
-TEST_CASE("a stop_callback may want what a callback holds while it checkpoints", "[testing]") {
-  std::mutex mutex;
-  bool is_heard = false;
-  std::optional<std::stop_callback<std::function<void()>>> at_stop;
-  std::error_code ec;
-  recording_processor* processor = nullptr;
-  auto daemon = scripted(with_batch([&](const checkpointer& checkpointer) {
-    at_stop.emplace(processor->context->stop_token(), [&] {
-      const std::lock_guard lock(mutex);
-      is_heard = true;
-    });
-    const std::lock_guard lock(mutex);
-    checkpointer.checkpoint({}, ec);
-  }));
-  processor = &daemon.initialize().processor<recording_processor>();
-  daemon.lose_lease_silently().deliver({"a"});
-  CHECK(ec == checkpoint_condition::lease_gone);
-  CHECK(is_heard);
-}
-
-TEST_CASE("what a stop_callback asks of the shard has no effect", "[testing]") {
-  std::optional<std::stop_callback<std::function<void()>>> at_stop;
-  bool has_slept = true;
-  bool is_heard = false;
-  recording_processor* processor = nullptr;
-  auto daemon = scripted(with_batch([&](const checkpointer& checkpointer) {
-    const shard_context& shard = *processor->context;
-    const auto timer = shard.after(1h, [] {});
-    at_stop.emplace(shard.stop_token(), [&, timer] {
-      has_slept = shard.sleep_for(1h);
-      shard.log(log_level::info, "stopped");
-      shard.cancel(timer);
-      is_heard = true;
-    });
-    std::error_code ec;
-    checkpointer.checkpoint({}, ec);
-  }));
-  processor = &daemon.initialize().processor<recording_processor>();
-  daemon.lose_lease_silently().deliver({"a"});
-  CHECK(is_heard);
-  CHECK_FALSE(has_slept);
-  REQUIRE(daemon.log().size() == 1);  // of the checkpoint
-  CHECK(daemon.log()[0].text != "stopped");
-}
-
-TEST_CASE("an exception once the lease is gone is none of the child's", "[testing][P65]") {
-  auto daemon = scripted(with_batch([](const checkpointer& checkpointer) {
-    std::error_code ec;
-    checkpointer.checkpoint({}, ec);
-    throw std::runtime_error("told to stop");
-  }));
-  daemon.initialize().lose_lease_silently().deliver({"a"});
-  CHECK(daemon.thrown() == nullptr);
-  daemon.lose_lease();
-  CHECK(daemon.exit_status() == exit_status::ok);
-}
-
 TEST_CASE("a constructor that is fenced gives the shard up, and its timers never fire",
           "[testing][P65][P67]") {
   int fired = 0;
@@ -253,26 +165,6 @@ TEST_CASE("a successor gets the records in batches as large as the daemon's", "[
   testing::daemon daemon([&](record_batch batch) { sizes.push_back(batch.size()); }, manual());
   daemon.initialize().deliver(std::vector<std::string>(25'000, "x")).crash().resume();
   CHECK(sizes == std::vector<std::size_t>{25'000, 10'000, 10'000, 5'000});
-}
-
-TEST_CASE("the input may end before anything begins, and while nothing is to be done",
-          "[testing]") {
-  auto at_once = scripted();
-  at_once.end_input();
-  CHECK(at_once.exit_status() == exit_status::ok);
-  CHECK(at_once.callbacks().empty());
-  auto idle = scripted();
-  idle.initialize().deliver({"a"}).advance(1s).deliver({"b"}).end_input();
-  CHECK(idle.exit_status() == exit_status::ok);
-  CHECK(idle.log().back().text.find("records up to 2/0 are complete but not checkpointed") == 0);
-}
-
-TEST_CASE("run_options::log gets each line besides the list", "[testing]") {
-  names texts;
-  auto daemon = scripted({}, {.log = [&](const log_entry& entry) { texts.push_back(entry.text); }});
-  daemon.initialize().send_unknown_action("x");
-  REQUIRE(daemon.log().size() == 1);
-  CHECK(texts == names{daemon.log()[0].text});
 }
 
 TEST_CASE("a processor lives until its daemon's end, a checkpointer beyond it", "[testing]") {

@@ -78,13 +78,6 @@ TEST_CASE("retries without a backoff end the action, too", "[testing][endless]")
   CHECK(attempts <= 1'000'000 / 20 + 1);
 }
 
-TEST_CASE("the end of a shard that waits for a record without end is refused",
-          "[testing][endless]") {
-  daemon played(parallel(fail, without_end));
-  played.initialize().deliver({"a"}).advance(1h);
-  CHECK(contains(refusal([&] { played.end_shard(); }), "database is locked"));
-}
-
 TEST_CASE("after a wait without end a successor can process the record", "[testing][endless]") {
   bool is_locked = true;
   daemon played(each(
@@ -97,33 +90,6 @@ TEST_CASE("after a wait without end a successor can process the record", "[testi
   is_locked = false;
   played.resume().request_shutdown();
   CHECK(played.persisted() == sequence_position("1"));
-}
-
-TEST_CASE("what ends a wait within the limit is waited for", "[testing][endless]") {
-  class unlocking final : public observer {
-   public:
-    explicit unlocking(bool& is_locked) : is_locked_(is_locked) {}
-    void on_event(const event_source&, const shard_event& event) override {
-      if (std::holds_alternative<record_retried>(event) && ++retries_ == 1000) is_locked_ = false;
-    }
-
-   private:
-    bool& is_locked_;
-    int retries_ = 0;
-  };
-  bool is_locked = true;
-  run_options options;
-  options.observers = {std::make_shared<unlocking>(is_locked)};
-  daemon played(each(
-                    [&](const record&) {
-                      if (is_locked) throw std::runtime_error("database is locked");
-                    },
-                    without_end),
-                options);
-  const auto begin = played.initialize().now();
-  played.deliver({"a"}).request_shutdown();
-  CHECK(played.persisted() == sequence_position("1"));
-  CHECK(played.now() - begin > 1h);
 }
 
 TEST_CASE("the limit and advance take the longest time there is", "[testing][endless]") {
@@ -147,19 +113,6 @@ TEST_CASE("the limit is an option, for a policy that retries for days", "[testin
   CHECK(patient.persisted() == sequence_position("1"));
 }
 
-TEST_CASE("one wait may be longer than the limit", "[testing][endless]") {
-  daemon played(each([](const record&, const shard_context& shard) { shard.sleep_for(100h); }));
-  played.initialize().deliver({"a", "b", "c"}).request_shutdown();
-  CHECK(played.persisted() == sequence_position("3"));
-}
-
-TEST_CASE("time that the test lets pass is not a wait", "[testing][endless]") {
-  daemon played(parallel(fail, without_end));
-  played.initialize().deliver({"a"}).advance(100h);
-  CHECK(contains(played.dialogue(), "database is locked"));
-  CHECK_FALSE(played.exit_status());
-}
-
 TEST_CASE("a completion from another thread is refused at the end of the action",
           "[testing][endless]") {
   completion kept;
@@ -168,16 +121,6 @@ TEST_CASE("a completion from another thread is refused at the end of the action"
   std::thread([&] { kept.complete(); }).join();
   CHECK(contains(refusal([&] { played.deliver({}); }),
                  "was called on another thread than the one that made the"));
-}
-
-TEST_CASE("so is one after which nothing is to be done", "[testing][endless]") {
-  std::vector<completion> kept;
-  daemon played(parallel([&](completion done) { kept.push_back(std::move(done)); }, {},
-                         {.lanes = 4, .order = order::none}));
-  played.initialize().deliver({"a", "b", "c"});
-  std::thread([&] { kept.back().complete(); }).join();
-  CHECK_THAT(refusal([&] { played.advance(0s); }),
-             Contains("a completion was called on another thread"));
 }
 
 TEST_CASE("a task that starts itself again ends the action", "[testing][endless]") {

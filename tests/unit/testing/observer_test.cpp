@@ -2,7 +2,6 @@
 #include <chrono>
 #include <memory>
 #include <stdexcept>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -69,22 +68,6 @@ TEST_CASE("events carry the virtual time, and durations in it", "[testing][obser
   CHECK(last.date - first.date == 63s);
 }
 
-TEST_CASE("a processor's own events reach the observer", "[testing][observer]") {
-  const auto seen = std::make_shared<collecting>();
-  daemon played(
-      [](record_batch batch, const checkpointer& checkpointer) {
-        REQUIRE(detail::service_access::of(checkpointer)->is_observed());
-        detail::service_access::of(checkpointer)
-            ->observe(observer::record_parked{
-                .position = batch[0].position(), .attempts = 5, .error = "bad"});
-      },
-      prompt(seen));
-  played.initialize().deliver({"a"});
-  CHECK(seen->of<observer::record_parked>() ==
-        std::vector{observer::record_parked{
-            .position = sequence_position("1"), .attempts = 5, .error = "bad"}});
-}
-
 TEST_CASE("an observer that throws is logged once and changes nothing", "[testing][observer]") {
   daemon played(ignore, prompt(std::make_shared<throwing>()));
   played.initialize().deliver({"a"}).deliver({"b"}).end_shard();
@@ -92,15 +75,6 @@ TEST_CASE("an observer that throws is logged once and changes nothing", "[testin
   CHECK(played.checkpoints().back() == sequence_position("SHARD_END"));
   REQUIRE(played.log().size() == 1);
   CHECK(played.log()[0].text == "an observer failed: no disk (logged once)");
-}
-
-TEST_CASE("without an observer nothing is observed", "[testing][observer]") {
-  bool is_observed = true;
-  daemon played([&](record_batch, const checkpointer& checkpointer) {
-    is_observed = detail::service_access::of(checkpointer)->is_observed();
-  });
-  played.initialize().deliver({"a"});
-  CHECK_FALSE(is_observed);
 }
 
 }  // namespace

@@ -38,12 +38,6 @@ std::function<void(const record&, const shard_context&)> sleeping(std::vector<st
   };
 }
 
-int stuck_lines(const daemon& played) {
-  int lines = 0;
-  for (const auto& entry : played.log()) lines += contains(entry.text, "a handler is stuck");
-  return lines;
-}
-
 TEST_CASE("handlers side by side end in the order of their waits, and their times do not add up",
           "[testing][threads]") {
   std::vector<std::string> ended;
@@ -67,34 +61,6 @@ TEST_CASE("advance lets the waits of handlers end, as far as it goes", "[testing
   CHECK(ended.size() == 2);
   played.advance(1s);
   CHECK(ended.size() == 3);
-}
-
-TEST_CASE("there are no more handlers at a time than lanes", "[testing][threads]") {
-  std::vector<std::string> ended;
-  daemon played(parallel(sleeping(ended), {}, {.lanes = 2, .order = order::none}));
-  played.initialize().deliver({"2", "2", "2", "1"}).end_shard();
-  CHECK(ended ==
-        std::vector<std::string>{"2 ends at 2", "2 ends at 2", "1 ends at 3", "2 ends at 4"});
-}
-
-TEST_CASE("a handler that waits is reported as stuck", "[testing][threads]") {
-  std::vector<std::string> ended;
-  parallel_options options = three_lanes;
-  options.stuck_after = 90s;
-  daemon played(parallel(sleeping(ended), {}, options));
-  played.initialize().deliver({"1", "2", "3"});
-  played.advance(89s);
-  CHECK(stuck_lines(played) == 0);
-  played.advance(1s);
-  CHECK(stuck_lines(played) == 2);
-}
-
-TEST_CASE("a lost lease interrupts a handler's sleep", "[testing][threads]") {
-  std::vector<std::string> ended;
-  daemon played(parallel(sleeping(ended), {}, three_lanes));
-  played.initialize().deliver({"60", "60"}).advance(1min).lose_lease();
-  CHECK(ended == std::vector<std::string>{"60 is interrupted at 1", "60 is interrupted at 1"});
-  CHECK(played.exit_status() == exit_status::ok);
 }
 
 TEST_CASE("a crash ends the handlers that wait, and a successor begins with their records",
@@ -161,16 +127,6 @@ TEST_CASE("a handler that waits again and again without end ends the action",
   CHECK_FALSE(played.exit_status());
 }
 
-TEST_CASE("a handler that does not heed a lost lease ends the action", "[testing][threads]") {
-  daemon played(parallel(
-      [&](const record&, const shard_context& shard) {
-        for (;;) shard.sleep_for(1h);
-      },
-      {}, three_lanes));
-  played.initialize().deliver({"a", "b"}).advance(30min);
-  CHECK_THAT(refusal([&] { played.lose_lease(); }), Contains("without progress"));
-}
-
 TEST_CASE("checkpoint handlers run one at a time, also when they wait", "[testing][threads]") {
   int inside = 0;
   int most = 0;
@@ -191,16 +147,6 @@ TEST_CASE("checkpoint handlers run one at a time, also when they wait", "[testin
   played.advance(3min);
   CHECK(inside == 0);
   CHECK(most == 1);
-}
-
-TEST_CASE("an action of the daemon in user code beside the callbacks is refused",
-          "[testing][threads]") {
-  daemon* self = nullptr;
-  daemon played(parallel([&](const record&) { self->deliver({"b"}); }, {}, three_lanes));
-  self = &played;
-  played.initialize();
-  CHECK_THAT(refusal([&] { played.deliver({"a"}); }),
-             Contains("deliver: a callback runs, and the daemon waits"));
 }
 
 TEST_CASE("time that a handler lets pass is that handler's", "[testing][threads]") {

@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
-#include <optional>
 #include <stdexcept>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <boost/asio/bind_executor.hpp>
@@ -129,39 +127,6 @@ TEST_CASE("the timers of coroutines end in their order, when the test lets time 
   CHECK(played.persisted() == sequence_position("2"));
 }
 
-TEST_CASE("a window that is full is waited for in virtual time", "[testing][asio]") {
-  int ended = 0;
-  daemon played(kclxx::asio::parallel(
-      [&](const record&) -> asio::awaitable<void> {
-        co_await sleep_for(10min);
-        ++ended;
-      },
-      {}, {.lanes = 2, .order = kclxx::order::none, .window_records = 2}));
-  const auto begin = played.initialize().now();
-  played.deliver({"1", "2", "3", "4", "5", "6"}).end_shard();
-  CHECK(ended == 6);
-  CHECK(played.now() - begin == 30min);
-}
-
-TEST_CASE("a timer without an end never expires", "[testing][asio]") {
-  bool has_ended = false;
-  std::optional<kclxx::asio::timer> timer;
-  daemon played(kclxx::asio::parallel([&](const record&) -> asio::awaitable<void> {
-    timer.emplace(co_await asio::this_coro::executor, kclxx::asio::timer::duration::max());
-    try {
-      co_await timer->async_wait(asio::use_awaitable);
-    } catch (const boost::system::system_error& error) {
-      has_ended = error.code() == asio::error::operation_aborted;
-    }
-  }));
-  played.initialize().deliver({"a"}).advance(10h);
-  CHECK_FALSE(has_ended);
-  timer->cancel();
-  played.deliver({});
-  CHECK(has_ended);
-  timer.reset();  // before the executor of the daemon's child
-}
-
 TEST_CASE("a timer starts anew, and is cancelled, as Asio's", "[testing][asio]") {
   std::vector<std::string> outcomes;
   const shard_context* shard = nullptr;
@@ -271,91 +236,7 @@ TEST_CASE("a cancelled coroutine has time until the grace time is over", "[testi
   CHECK_THAT(played.dialogue(), kclxx::test::Contains(status));
 }
 
-TEST_CASE("a cancelled coroutine that goes on without end is ended before a grace time without end",
-          "[testing][asio]") {
-  int steps = 0;
-  kclxx::run_options options;
-  options.grace_time = std::chrono::milliseconds::max();
-  daemon played(kclxx::asio::parallel(saying_goodbye(steps, 24h * 365)), options,
-                {.idle_limit = 10min});
-  played.initialize().deliver({"a"}).lose_lease().resume();
-  CHECK(steps >= 6000);
-  CHECK_THAT(played.dialogue(), kclxx::test::Contains("left with exit status 13"));
-}
-
-TEST_CASE("coroutines that block the shard's thread run one at a time", "[testing][asio]") {
-  int inside = 0;
-  int most = 0;
-  daemon played(kclxx::asio::parallel(
-      [&](const record&, const shard_context& shard) -> asio::awaitable<void> {
-        most = std::max(most, ++inside);
-        shard.sleep_for(1min);
-        --inside;
-        co_return;
-      },
-      {}, {.order = kclxx::order::none}));
-  const auto begin = played.initialize().now();
-  played.deliver({"a", "b", "c"}).end_shard();
-  CHECK(most == 1);
-  CHECK(played.now() - begin == 3min);
-}
-
-TEST_CASE("what a function throws while the processor waits for its coroutines ends nothing else",
-          "[testing][asio]") {
-  bool has_ended = false;
-  std::optional<daemon> played(
-      std::in_place, kclxx::asio::parallel([&](const record&) -> asio::awaitable<void> {
-        const auto executor = co_await asio::this_coro::executor;
-        for (int cancelled = 0; cancelled < 2;) {  // by the lost lease, and by the destructor
-          try {
-            co_await sleep_for(100h);
-          } catch (const boost::system::system_error&) {
-            ++cancelled;
-          }
-          co_await asio::this_coro::reset_cancellation_state();
-        }
-        asio::post(executor, [] { throw std::runtime_error("no connection"); });
-        co_await asio::post(executor, asio::use_awaitable);
-        has_ended = true;
-      }));
-  played->initialize().deliver({"a"}).lose_lease();
-  CHECK_FALSE(has_ended);
-  played.reset();
-  CHECK(has_ended);
-}
 #endif
-
-TEST_CASE("a coroutine that Asio destroys with what it waits for is tried again, and not cancelled",
-          "[testing][asio]") {
-  struct client {
-    asio::io_context context;
-    asio::steady_timer answer{context, 1h};
-  };
-  std::unique_ptr<client> connection;
-  int calls = 0;
-  std::optional<daemon> played(
-      std::in_place, kclxx::asio::parallel([&](record) -> asio::awaitable<void> {
-        if (++calls > 1) co_return;
-        connection = std::make_unique<client>();
-        asio::post(co_await asio::this_coro::executor, [&] { connection.reset(); });
-        co_await connection->answer.async_wait(asio::use_awaitable);
-      }));
-  played->initialize().deliver({"a"}).end_shard();
-  CHECK(calls == 2);
-  CHECK(played->persisted() == sequence_position("SHARD_END"));
-  played.reset();  // with AddressSanitizer: a signal to what is destroyed would be seen
-}
-
-TEST_CASE("what a function on the shard's context throws ends the session", "[testing][asio]") {
-  daemon played(
-      kclxx::asio::parallel([](const shard_context&, const asio::any_io_executor& executor) {
-        asio::post(executor, [] { throw std::runtime_error("no connection"); });
-        return [](const record&) -> asio::awaitable<void> { co_return; };
-      }));
-  played.initialize();
-  CHECK(played.exit_status() == kclxx::exit_status::callback_failed);
-  CHECK_THROWS_WITH(std::rethrow_exception(played.thrown()), "no connection");
-}
 
 TEST_CASE("what waits for real time is refused, when an action waits for it", "[testing][asio]") {
   daemon played(kclxx::asio::parallel([](const record&) -> asio::awaitable<void> {

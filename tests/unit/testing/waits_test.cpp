@@ -6,7 +6,6 @@
 #include <string>
 #include <system_error>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include <kclxx/kclxx.hpp>
@@ -20,7 +19,6 @@
 using namespace kclxx;
 using namespace kclxx::test;
 using checkpoint_attempt = testing::daemon::checkpoint_attempt;
-using positions = std::vector<sequence_position>;
 using namespace std::chrono_literals;
 
 namespace {
@@ -31,13 +29,6 @@ testing::daemon manual_daemon(const recording_processor::step& script,
 }
 
 }  // namespace
-
-TEST_CASE("a checkpoint in a callback is answered before it returns", "[testing]") {
-  auto daemon = manual_daemon(
-      with_batch([](const checkpointer& checkpointer) { checkpointer.checkpoint(); }));
-  daemon.initialize().deliver({"a", "b"}).deliver({"c"});
-  CHECK(daemon.checkpoints() == positions{sequence_position("2"), sequence_position("3")});
-}
 
 TEST_CASE("a waiting checkpoint is retried, and the clock moves over the backoff", "[testing]") {
   auto daemon = manual_daemon(
@@ -74,17 +65,6 @@ TEST_CASE("a deadline passes in virtual time, to the tick", "[testing]") {
   daemon.fail_next_checkpoint("ThrottlingException", 100'000).deliver({"a"});
   CHECK(ec == errc::timed_out);
   CHECK(waited == 1h);
-}
-
-TEST_CASE("a handler gets the outcome once, when a retry has persisted the position", "[testing]") {
-  std::vector<std::error_code> results;
-  auto daemon = manual_daemon(with_batch([&](const checkpointer& checkpointer) {
-    checkpointer.async_checkpoint({}, [&](std::error_code ec) { results.push_back(ec); });
-  }));
-  daemon.initialize().fail_next_checkpoint("ThrottlingException").deliver({"a"});
-  CHECK(results.empty());
-  daemon.advance(100ms).deliver({});
-  CHECK(results == std::vector<std::error_code>{{}, {}});
 }
 
 TEST_CASE("timers run between callbacks, while the shard is idle, and never during one",
@@ -132,13 +112,6 @@ TEST_CASE("a sleep takes virtual time, and ends early at the stop token", "[test
   CHECK_FALSE(whole);
 }
 
-TEST_CASE("time that passes in a callback is the callback's", "[testing]") {
-  std::optional<testing::daemon> daemon;
-  daemon.emplace([&](record_batch) { daemon->advance(5s); });
-  daemon->initialize().deliver({"a"}).deliver({"b"});
-  CHECK(daemon->checkpoints() == positions{sequence_position("1"), sequence_position("2")});
-}
-
 TEST_CASE("between two callbacks a wait ends by its deadline, or is refused", "[testing]") {
   auto daemon = manual_daemon({});
   daemon.initialize().deliver({"a"});
@@ -183,23 +156,6 @@ TEST_CASE("a call from another thread throws there, and the next one from the te
   CHECK(daemon.attempts().empty());
 }
 
-TEST_CASE("a misuse is thrown in a callback's worker thread, and from the function that ran it",
-          "[testing]") {
-  bool is_told = false;
-  auto daemon = manual_daemon(with_batch([&](const checkpointer& checkpointer) {
-    std::thread([&] {
-      try {
-        checkpointer.async_checkpoint();
-      } catch (const std::logic_error&) {
-        is_told = true;
-      }
-    }).join();
-  }));
-  daemon.initialize();
-  CHECK_THROWS_AS(daemon.deliver({"a"}), std::logic_error);
-  CHECK(is_told);
-}
-
 TEST_CASE("a function of the kit in a callback is refused there and at its end", "[testing]") {
   std::optional<testing::daemon> daemon;
   daemon.emplace([&](record_batch) { daemon->deliver({"b"}); });
@@ -238,19 +194,6 @@ TEST_CASE("a pool's functions run while a callback waits to be notified, in virt
         std::vector<std::chrono::steady_clock::duration>{3s, 13s});
 }
 
-TEST_CASE("the end of the input ends a wait for a notification", "[testing][seam]") {
-  std::optional<std::chrono::steady_clock::duration> waited;
-  testing::daemon daemon([&](const shard_context& shard) {
-    return std::make_unique<recording_processor>(with_batch([&](const checkpointer&) {
-      const auto began = shard.now();
-      detail::service_access::of(shard)->wait_until_notified(began + 10s);
-      waited = shard.now() - began;
-    }));
-  });
-  daemon.initialize().end_input_in_next_callback().deliver({"a"});
-  CHECK(waited == 0s);
-}
-
 TEST_CASE("a failure reported elsewhere ends a callback that waits, and the first one counts",
           "[testing][seam][P53]") {
   const bool sleeps = GENERATE(true, false);
@@ -281,26 +224,6 @@ TEST_CASE("a failure reported elsewhere ends a callback that waits, and the firs
   CHECK_THROWS_WITH(std::rethrow_exception(daemon.thrown()), "no space left");
   CHECK(daemon.log().front().text == "the shard's processing failed: no space left");
   CHECK(daemon.checkpoints().empty());
-}
-
-TEST_CASE("a lost lease that is reported elsewhere gives the shard up", "[testing][seam][P65]") {
-  auto daemon = scripted();
-  daemon.initialize().processor<recording_processor>().context->fail(
-      std::make_exception_ptr(fenced_error("epoch 7")));
-  daemon.deliver({"a"}).lose_lease();
-  CHECK(daemon.callbacks() == std::vector<std::string>{"initialize", "lease_lost"});
-  CHECK(daemon.exit_status() == exit_status::ok);
-  CHECK(daemon.thrown() == nullptr);
-}
-
-TEST_CASE("a failure that is reported between two actions is seen", "[testing][seam]") {
-  auto daemon = scripted();
-  daemon.initialize().processor<recording_processor>().context->fail(
-      std::make_exception_ptr(std::runtime_error("no space left")));
-  CHECK(daemon.exit_status() == exit_status::callback_failed);
-  CHECK_THROWS_WITH(std::rethrow_exception(daemon.thrown()), "no space left");
-  daemon.resume();
-  CHECK_THROWS_WITH(std::rethrow_exception(daemon.thrown()), "no space left");
 }
 
 TEST_CASE("a sleep that nothing can end is refused", "[testing][endless]") {
