@@ -15,7 +15,6 @@
 #include "process/child_under_test.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"
-#include "support/termination_count.hpp"
 
 using namespace kclxx::test;
 using namespace std::chrono_literals;
@@ -181,19 +180,6 @@ TEST_CASE("the signals of a terminal or a container do not end it", "[process][c
   dialogue.send("{}\n");
   CHECK(dialogue.read(3) == "{}\n");
   dialogue.close_input();
-  CHECK(dialogue.wait() == child_exit{0, 0});
-}
-
-TEST_CASE("SIGQUIT to the process group, for a thread dump of the daemon, ends neither side",
-          "[process][capture][P32]") {
-  captured_dialogue dialogue({KCLXX_TEST_CHILD});
-  dialogue.send(initialize + "\n");
-  const std::string status = R"({"action":"status","responseFor":"initialize"})";
-  CHECK(dialogue.read(status.size() + 2) == "\n" + status + "\n");
-  dialogue.signal_group(SIGQUIT);
-  dialogue.send("{\"action\":\"leaseLost\"}\n");
-  dialogue.close_input();
-  CHECK(dialogue.rest() == "\n{\"action\":\"status\",\"responseFor\":\"leaseLost\"}\n");
   CHECK(dialogue.wait() == child_exit{0, 0});
 }
 
@@ -371,23 +357,6 @@ TEST_CASE("a long line that is no object, or never ends, is recorded as text",
   CHECK(transcript.events == "end_of_input end_of_output exit 0 ");
 }
 
-TEST_CASE("what the child writes while a long line comes is recorded before it",
-          "[process][capture]") {
-  captured_dialogue dialogue({"/bin/sh", "-c", "head -c 400000 >/dev/null; echo early; cat"});
-  const std::string line = "{\"x\":\"" + std::string(400'000, 'x');
-  dialogue.send(line);
-  CHECK(dialogue.read(6) == "early\n");
-  dialogue.send("\"}\n{}\n");
-  dialogue.close_input();
-  dialogue.rest();
-  CHECK(dialogue.wait() == child_exit{0, 0});
-  const auto transcript = dialogue.transcript();
-  CHECK(transcript.error.empty());
-  CHECK((transcript.daemon == line + "\"}\n{}"));
-  CHECK(transcript.child.starts_with("early\n"));
-  CHECK(transcript.order.starts_with("cd"));
-}
-
 TEST_CASE("output without a newline takes little memory, and its end and exit are recorded",
           "[process][capture]") {
   captured_dialogue dialogue({"/bin/sh", "-c", "head -c 200000000 /dev/zero; read line; exit 4"},
@@ -402,14 +371,4 @@ TEST_CASE("output without a newline takes little memory, and its end and exit ar
   CHECK((transcript.child == std::string(1 << 20, '\0')));
   CHECK(transcript.cut_length == 200'000'000);
   CHECK(transcript.events == "end_of_output exit 4 ");
-}
-
-TEST_CASE("a long line that the child dies in is left out", "[process][capture]") {
-  captured_dialogue dialogue({"/bin/sh", "-c", "head -c 300000 >/dev/null; exit 3"});
-  dialogue.send("{\"x\":\"" + std::string(300'000, 'x'));
-  CHECK(dialogue.wait() == child_exit{3, 0});
-  const auto transcript = dialogue.transcript();
-  CHECK(transcript.error.empty());
-  CHECK(transcript.order.empty());
-  CHECK(transcript.events == "end_of_output exit 3 ");
 }

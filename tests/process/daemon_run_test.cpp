@@ -368,14 +368,6 @@ TEST_CASE("check looks for the program at its path", "[daemon][check]") {
             .status == 0);
 }
 
-TEST_CASE("an escape that Java refuses is an error of the file", "[daemon][check]") {
-  const furnished box;
-  box.write("b.properties", properties + "workerId=\\u12\n");
-  const auto checked = box.kclxx({"daemon", "check", "b.properties"});
-  CHECK(checked.status == 1);
-  CHECK(checked.out.starts_with("b.properties:12: error: \\u needs four hexadecimal digits\n"));
-}
-
 TEST_CASE("a path that Java cannot decode is refused before it starts", "[daemon][run]") {
   const furnished box;
   box.write("caf\u00e9/amazon-kinesis-client-multilang-0.jar", "");
@@ -386,12 +378,4 @@ TEST_CASE("a path that Java cannot decode is refused before it starts", "[daemon
                  "caf\u00e9/amazon-kinesis-client-multilang-0.jar is not in ASCII, and Java does "
                  "not find it in this locale"));
   CHECK(box.kclxx(run, {"LC_ALL=C.UTF-8"}).status == 0);
-}
-
-TEST_CASE("a variable that overrides no key is an error", "[daemon][check]") {
-  const furnished box;
-  const auto checked = box.kclxx({"daemon", "check", "a.properties"}, {"KCLXX_PROPERTY_=x"});
-  CHECK(checked.status == 1);
-  CHECK(checked.out.starts_with(
-      "a.properties: error: KCLXX_PROPERTY_ in the environment names no key\n"));
 }

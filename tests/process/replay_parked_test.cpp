@@ -9,14 +9,13 @@
 #include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
-#include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "process/replayed.hpp"
 #include "support/catch.hpp"
 #include "support/eventually.hpp"
-#include "support/locks.hpp"
+#include "support/text.hpp"
 
 using namespace kclxx::test;
 

@@ -59,15 +59,6 @@ TEST_CASE("the report is one page that needs nothing from anywhere", "[replay][r
   CHECK(tool.run({"--report", "/no/such/directory/x.html", fine}, {}).status == 5);
 }
 
-TEST_CASE("a report of nothing is a page, too", "[replay][report]") {
-  replayed tool;
-  const std::string page_file = tool.file("report.html", "");
-  CHECK(tool.run({"--report", page_file, tool.file("<&>.jsonl", "oops\n")}, {}).status == 4);
-  const nlohmann::json data = data_of(read_file(page_file));
-  CHECK_THAT(data["summary"].get<std::string>(), Contains("<&>.jsonl"));
-  CHECK(data["shards"].empty());
-}
-
 TEST_CASE("a report replaces an older report and nothing else", "[replay][report]") {
   replayed tool;
   const std::string transcript = tool.dialogue(2);

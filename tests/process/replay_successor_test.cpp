@@ -110,18 +110,6 @@ TEST_CASE("what was checkpointed before it was written is lost", "[replay][effec
   remove_kept(all.out);
 }
 
-TEST_CASE("a file that the run with faults did not make is empty: all of it is lost",
-          "[replay][effects]") {
-  replayed tool;
-  // The child makes the file after two batches, which the run with faults does not reach.
-  const auto all = effects_of(tool, "buffered", "end-of-input-at=1",
-                              {tool.dialogue(2, shard_ended)}, "{dir}/table");
-  CAPTURE(all.out);
-  CHECK(all.status == 1);
-  CHECK_THAT(all.out, Contains(" 0 the same, ") && Contains(" lost, 0 extra"));
-  std::filesystem::remove_all(kept_in(all.out));
-}
-
 TEST_CASE("effects that cannot be compared are refused with the reason", "[replay][effects]") {
   replayed place;
   const std::string file = place.dialogue(2);

@@ -60,17 +60,6 @@ TEST_CASE("what was made without a child is not compared with one", "[replay]") 
   CHECK(tool.run({file}, {}).status == 0);
 }
 
-TEST_CASE("the last line of a report names what made its status", "[replay]") {
-  replayed tool;
-  const std::string transcript = tool.dialogue(1);
-  const auto broken = tool.run({transcript}, {"1:print"});
-  CAPTURE(broken.out);
-  CHECK(broken.status == 1);
-  CHECK(broken.out.ends_with("\nthe child broke the protocol\n"));
-  const auto fine = tool.run({transcript}, {});
-  CHECK(fine.out.ends_with("\nok\n"));
-}
-
 TEST_CASE("a checkpoint after the last status is read by nobody", "[replay]") {
   replayed tool;
   const auto all = tool.run({tool.dialogue(1)}, {"late"});

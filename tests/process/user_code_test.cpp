@@ -7,7 +7,6 @@
 #include "process/child_under_test.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"
-#include "support/termination_count.hpp"
 
 using namespace kclxx::test;
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
-#include "support/obeyed.hpp"
+#include "support/text.hpp"
 #include "tool/command_error.hpp"
 
 using namespace kclxx::tool;

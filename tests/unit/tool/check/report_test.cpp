@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "support/catch.hpp"
-#include "support/obeyed.hpp"
 #include "support/text.hpp"
 #include "tool/check/rule.hpp"
 

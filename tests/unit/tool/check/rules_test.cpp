@@ -112,19 +112,6 @@ TEST_CASE("a rule is skipped when the child fails before the step that it judges
         }).is == verdict::skipped);
 }
 
-TEST_CASE("a wrong status and a line that the daemon skips are reported", "[check]") {
-  CHECK(run_rule("lease-lost", [](const std::string& line) {
-          return action_of(line) == "leaseLost" ? lines{status("shutdown")} : obliging(line);
-        }).seen == "leaseLost: the status is for \"shutdown\" instead of leaseLost");
-  CHECK(contains(run_rule("initialize",
-                          [](const std::string&) {
-                            return lines{
-                                R"({"action":"status","responseFor":"initialize","took":1})"};
-                          })
-                     .seen,
-                 "(the daemon knows no field 'took' in status)"));
-}
-
 TEST_CASE("each child has a shard of its own, in each run another one", "[check]") {
   std::vector<std::string> seen;
   const auto keep = [&](const std::string& line) {
@@ -188,25 +175,6 @@ TEST_CASE("a rule with a fault judges what met it, not what the daemon refused",
                  : action_of(line) == "checkpoint"   ? lines{}
                                                      : lines{status(action_of(line))};
         }).seen.starts_with("the daemon refuses a checkpoint"));
-}
-
-TEST_CASE("text that is no message and a message with an unknown field are two rules", "[check]") {
-  const auto with_extra = [](const std::string& extra) {
-    return [extra](const std::string& line) {
-      lines said = obliging(line);
-      if (!said.empty()) said.insert(said.begin(), extra);
-      return said;
-    };
-  };
-  const auto text = with_extra("hello");
-  CHECK(run_rule("only-messages", text).is == verdict::failed);
-  CHECK(run_rule("exact-fields", text).is == verdict::passed);
-  const auto field = with_extra(R"({"action":"status","responseFor":"a","took":1})");
-  CHECK(run_rule("only-messages", field).is == verdict::passed);
-  CHECK(run_rule("exact-fields", field).is == verdict::failed);
-  const auto type =
-      with_extra(R"({"action":"checkpoint","sequenceNumber":["1"],"subSequenceNumber":0})");
-  CHECK(run_rule("exact-fields", type).is == verdict::failed);
 }
 
 TEST_CASE("legal pipelining is no fault: checkpoints right before the status, unanswered",
@@ -282,14 +250,6 @@ TEST_CASE("a refused checkpoint of a batch that comes twice is a hint when nothi
   CHECK(run_rule("batch-twice", each(false)).is == verdict::failed);
 }
 
-TEST_CASE("success at the shard's end after a failed checkpoint is a breach", "[check]") {
-  CHECK(run_rule("shard-end", obliging).is == verdict::passed);
-  const auto judged = run_rule("shard-end-failed", obliging);
-  CHECK(judged.is == verdict::failed);
-  CHECK(contains(judged.seen, "which failed with InvalidStateException"));
-  CHECK(run_rule("shard-end-throttled", obliging).is == verdict::failed);
-}
-
 TEST_CASE("from a checkpoint that the child may repeat on it has --retry-limit for the step",
           "[check]") {
   const auto seen_after = [](const std::string& rule) {
@@ -334,17 +294,6 @@ TEST_CASE("a throttled position may come again later, but not never", "[check]")
                  "no batch came after it, and it did not come again in shutdownRequested"));
 }
 
-TEST_CASE("a child that skips a damaged line hangs the shard, and one that answers loses records",
-          "[check]") {
-  const auto is_damaged = [](const std::string& line) { return !line.ends_with('}'); };
-  CHECK(contains(
-      run_rule("malformed-line",
-               [&](const std::string& line) { return is_damaged(line) ? lines{} : obliging(line); })
-          .seen,
-      "none within 10 s (--timeout)"));
-  CHECK(run_rule("malformed-line", obliging).seen == "half a batch was answered with success");
-}
-
 TEST_CASE("a child that never does what a rule is about is not judged by it", "[check]") {
   for (const char* name : {"throttled-checkpoint", "lease-is-gone", "checkpoint-at-shutdown",
                            "throttled-at-shutdown", "checkpoint-rises", "poison-shard-end",
@@ -352,11 +301,4 @@ TEST_CASE("a child that never does what a rule is about is not judged by it", "[
     CAPTURE(name);
     CHECK(run_rule(name, obliging).is == verdict::skipped);
   }
-}
-
-TEST_CASE("how a child ends is judged by its status and by the signal", "[check]") {
-  CHECK(run_rule("exit-status", obliging).is == verdict::passed);
-  CHECK(contains(run_rule("exit-status", obliging, {3, 0}).seen, "it left with exit status 3"));
-  CHECK(contains(run_rule("exit-status", obliging, {0, 11}).seen, "signal 11 ended it"));
-  CHECK(run_rule("end-of-input", obliging, {3, 0}).is == verdict::passed);
 }

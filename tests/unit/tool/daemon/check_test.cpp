@@ -120,15 +120,6 @@ TEST_CASE("a diagnostic has its line, the reason and the fix", "[diagnostics]") 
                                     "Did you mean maxRecords?"});
 }
 
-TEST_CASE("diagnostics come in the file's order, those of no line last", "[diagnostics]") {
-  const auto found = checked("foo=1\ntableName=x\nbar=2\n");
-  REQUIRE(found.size() > 4);
-  CHECK(found[0].line == 1);
-  CHECK(found[1].line == 2);
-  CHECK(found[2].line == 3);
-  CHECK(found[3].line == 0);
-}
-
 TEST_CASE("a mis-cased key is named with its right spelling", "[diagnostics]") {
   const auto found = checked(sound(kcl3) + "MetricsLevel=NONE\nDynamoDBEndpoint=x");
   REQUIRE(found.size() == 2);

@@ -29,24 +29,6 @@ std::string next_line(child_dialogue& dialogue) {
   }
 }
 
-struct ending {
-  std::size_t lines = 0;
-  std::size_t bytes = 0;
-};
-
-/// Reads to the end.
-ending read_to_end(child_dialogue& dialogue) {
-  ending all;
-  for (;;) {
-    const auto event = dialogue.next(soon());
-    if (event.what == event_kind::end_of_output) return all;
-    REQUIRE(event.what != event_kind::timed_out);
-    if (event.what != event_kind::line) continue;
-    ++all.lines;
-    all.bytes += event.length;
-  }
-}
-
 }  // namespace
 
 TEST_CASE("lines go both ways, and the child's exit is there in the end", "[tool][dialogue]") {
@@ -130,13 +112,6 @@ TEST_CASE("a child that does not read any more is distinguished from one that le
   CHECK_FALSE(dialogue.is_sending());
 }
 
-TEST_CASE("what a child wrote before it left is read to the end", "[tool][dialogue]") {
-  child_dialogue dialogue(shell("seq 100000"), ignored);
-  const ending all = read_to_end(dialogue);
-  CHECK(all.lines == 100'000);
-  CHECK(all.bytes == 488'895);
-}
-
 TEST_CASE("what stays unread waits in the pipe, also while the child reads nothing",
           "[tool][dialogue]") {
   child_dialogue dialogue(shell("echo before; exec sleep 1000"), ignored);
@@ -167,9 +142,4 @@ TEST_CASE("stderr comes to its handler, and keeps the child's end waiting while 
   CHECK(error == "no\n");
   dialogue.kill();
   CHECK(dialogue.wait_exit(soon()) == child_exit{0, 0});
-}
-
-TEST_CASE("a child that floods stderr has a deadline, too", "[tool][dialogue]") {
-  child_dialogue dialogue(shell("while :; do echo flood; done >&2"), ignored);
-  CHECK(dialogue.next(child_dialogue::clock::now() + 200ms).what == event_kind::timed_out);
 }

@@ -307,14 +307,6 @@ TEST_CASE("the time of a callback is from the line's last byte to its status", "
   CHECK(r.play().counts.callbacks.max() == 7ms);
 }
 
-TEST_CASE("the time for the records begins when the child has started", "[replay][player]") {
-  replayed r;
-  r.source.lines = {initialize, batch(10)};
-  r.child.on("initialize", {{{status_for("initialize"), 5s}}});
-  r.child.on("processRecords", {{{batch_status, 7ms}}});
-  CHECK(r.play().took() == 7ms);
-}
-
 TEST_CASE("a status that came in time is not late, however late the transcript is",
           "[replay][player]") {
   replayed r({.timeout = 1500ms});
@@ -324,17 +316,6 @@ TEST_CASE("a status that came in time is not late, however late the transcript i
   const summary& result = r.play();
   CHECK_FALSE(result.failure);
   CHECK(result.counts.batches == 2);
-}
-
-TEST_CASE("an action without its status until the deadline is a hanging child",
-          "[replay][player]") {
-  replayed r({.timeout = 1500ms});
-  r.source.lines = {initialize, batch(10)};
-  r.child.on("processRecords", {});
-  CHECK(r.play().failure->what == "no status for processRecords within 1.5 s");
-  CHECK(r.child.taken() == steps{initialize, batch(10), "kill"});
-  CHECK(r.child.now() == time_point{1h + 1500ms});
-  CHECK(r.shard.result.breaches.count() == 0);
 }
 
 TEST_CASE("a status from before its action was sent is a breach", "[replay][player]") {
@@ -395,15 +376,6 @@ TEST_CASE("a successor begins after what was persisted, in the middle of a batch
   CHECK(result.counts.successors == 1);
   CHECK(result.notes.empty());
   CHECK(result.breaches.count() == 0);
-}
-
-TEST_CASE("a successor does not get a batch that was persisted", "[replay][player][successor]") {
-  replayed r;
-  r.shard.successor_begins = kclxx::sequence_position("11");
-  r.source.lines = {initialize, batch(10), batch(20)};
-  r.begin();
-  r.next();
-  CHECK(r.next() == steps{batch(20)});
 }
 
 TEST_CASE("a child may be killed in place of its checkpoint's being persisted",

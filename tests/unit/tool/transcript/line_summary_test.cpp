@@ -129,18 +129,3 @@ TEST_CASE("a line that is damaged is refused with the field", "[transcript][summ
   CHECK(wrong(R"({"action":"leaseLost"} {})") == "has something after the JSON object");
   CHECK(wrong(R"({"action":"leaseLost")").starts_with("is not valid JSON"));
 }
-
-TEST_CASE("bytes that are not UTF-8 do not hide what a line is", "[transcript][summary]") {
-  const auto batch = fine(
-      "{\"action\":\"processRecords\",\"records\":[{\"partitionKey\":\"\xff\","
-      "\"sequenceNumber\":\"5\"}]}");
-  CHECK(batch.position == sequence_position("5"));
-}
-
-TEST_CASE("the summary agrees with the lines that the tests' daemon writes",
-          "[transcript][summary]") {
-  const auto batch = fine(kclxx::test::records_line({"a", "bb", "ccc", "dddd"}, 41));
-  CHECK(batch.records == 4);
-  CHECK(batch.data_bytes == 10);
-  CHECK(batch.position == sequence_position("44"));
-}
