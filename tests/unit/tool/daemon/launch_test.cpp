@@ -10,12 +10,6 @@
 using namespace kclxx::tool;
 using kclxx::test::contains;
 
-namespace {
-
-using variables = std::vector<std::pair<std::string, std::string>>;
-
-}  // namespace
-
 TEST_CASE("the stream of the ARN comes first", "[launch]") {
   const auto all = parse_properties(
       "streamName=other\nstreamArn=arn:aws:kinesis:eu-central-1:123456789012:stream/mine");
