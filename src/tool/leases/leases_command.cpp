@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 #include "tool/command.hpp"
@@ -27,24 +28,11 @@ using std::chrono::milliseconds;
 
 struct options {
   std::string table;
-  std::string profile;
-  std::string region;
-  std::string endpoint_url;
+  std::vector<std::string> for_aws;
   bool is_json = false;
   bool is_watching = false;
   milliseconds interval = renewal_limit;
 };
-
-std::vector<std::string> for_aws(const options& chosen) {
-  std::vector<std::string> all;
-  const auto add = [&](const char* name, const std::string& value) {
-    if (!value.empty()) all.insert(all.end(), {name, value});
-  };
-  add("--profile", chosen.profile);
-  add("--region", chosen.region);
-  add("--endpoint-url", chosen.endpoint_url);
-  return all;
-}
 
 std::string last_line(std::string_view text) {
   text = text.substr(0, text.find_last_not_of(" \r\n") + 1);
@@ -89,7 +77,7 @@ lease_table::scan scan_with_aws(const std::string& table, const std::vector<std:
 }
 
 lease_table::scan read_scan(const options& chosen) {
-  if (chosen.table != "-") return scan_with_aws(chosen.table, for_aws(chosen));
+  if (chosen.table != "-") return scan_with_aws(chosen.table, chosen.for_aws);
   return lease_table::parse_scan(
       std::string(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()));
 }
@@ -163,12 +151,14 @@ void add_leases_command(CLI::App& app, invocation& run) {
   add_seconds(command, "--interval", chosen->interval,
               "Between two scans. A lease is renewed each third of failoverTimeMillis");
   std::vector<CLI::Option*> of_aws{watch};
-  const auto add_for_aws = [&](const char* name, std::string& value, const char* type) {
-    of_aws.push_back(command.add_option(name, value, "For aws")->type_name(type));
-  };
-  add_for_aws("--profile", chosen->profile, "NAME");
-  add_for_aws("--region", chosen->region, "REGION");
-  add_for_aws("--endpoint-url", chosen->endpoint_url, "URL");
+  for (const auto& [name, type] : {std::pair("--profile", "NAME"), std::pair("--region", "REGION"),
+                                   std::pair("--endpoint-url", "URL")}) {
+    const auto pass = [chosen, name = name](const std::string& value) {
+      chosen->for_aws.insert(chosen->for_aws.end(), {name, value});
+    };
+    of_aws.push_back(
+        command.add_option_function<std::string>(name, pass, "For aws")->type_name(type));
+  }
   command.callback([chosen, of_aws, &run] {
     for (const CLI::Option* option : of_aws) {
       if (chosen->table == "-" && option->count() > 0) {

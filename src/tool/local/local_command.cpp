@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
@@ -8,6 +7,7 @@
 #include <ctime>
 #include <fcntl.h>
 #include <filesystem>
+#include <iomanip>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -191,13 +191,6 @@ std::string option_of(const local_call& call, std::string_view name) {
   return found == call.options.end() ? "" : found->second;
 }
 
-std::string clock_text(std::time_t now) {
-  std::tm local{};
-  std::array<char, 16> text{};
-  ::localtime_r(&now, &local);
-  return {text.data(), std::strftime(text.data(), text.size(), "%H:%M:%S", &local)};
-}
-
 void print(const lease_table::picture& all, const local_call& call, const std::string& stream) {
   if (!option_of(call, "tsv").empty()) {
     std::cout << to_tsv(all) << std::flush;
@@ -205,9 +198,11 @@ void print(const lease_table::picture& all, const local_call& call, const std::s
   }
   const bool is_redrawn = !option_of(call, "watch").empty() && ::isatty(STDOUT_FILENO) == 1;
   const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  ::localtime_r(&now, &local);
   std::cout << (is_redrawn ? "\x1b[H\x1b[J" : "")
             << printable("application " + option_of(call, "application") + ", stream " + stream)
-            << ", at " << clock_text(now) << '\n'
+            << ", at " << std::put_time(&local, "%H:%M:%S") << '\n'
             << to_table(all, now) << std::flush;
 }
 

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <map>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -42,50 +42,43 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// How often each line is there, in any order: shards that are played in parallel write in any.
-using effect_lines = std::map<std::string, std::uint64_t>;
-
-void read_lines(const fs::path& file, const std::string& prefix, effect_lines& lines) {
+void read_lines(const fs::path& file, const std::string& prefix, std::vector<std::string>& lines) {
   std::ifstream in(file, std::ios::binary);
   if (!in) tool::cannot_set_up(file.string() + " cannot be opened");
-  for (std::string line; std::getline(in, line);) ++lines[prefix + line];
+  for (std::string line; std::getline(in, line);) lines.push_back(prefix + line);
 }
 
-/// Adds what `source` has more often than `other`.
-void add_surplus(const effect_lines& source, const effect_lines& other, std::uint64_t& count,
-                 std::vector<std::string>& first) {
-  for (const auto& [line, times] : source) {
-    const auto found = other.find(line);
-    const std::uint64_t there = found == other.end() ? 0 : found->second;
-    for (std::uint64_t i = there; i < times; ++i) {
-      ++count;
-      if (first.size() < effect_comparison::most_kept) first.push_back(line);
-    }
-  }
-}
-
-/// The lines of a file; of a directory, those of all its files, each after its file's name.
+/// The lines of a file; of a directory, those of all its files, each after its file's name. In
+/// order: shards that are played in parallel write in any.
 /// Errors: command_error when there is no such file.
-effect_lines read_effects(const fs::path& folder) {
-  effect_lines lines;
+std::vector<std::string> read_effects(const fs::path& folder) {
+  std::vector<std::string> lines;
   if (!fs::is_directory(folder)) {
     read_lines(folder, "", lines);
-    return lines;
+  } else {
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
+      if (!entry.is_regular_file()) continue;
+      read_lines(entry.path(), entry.path().lexically_relative(folder).string() + ": ", lines);
+    }
   }
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
-    if (!entry.is_regular_file()) continue;
-    read_lines(entry.path(), entry.path().lexically_relative(folder).string() + ": ", lines);
-  }
+  std::sort(lines.begin(), lines.end());
   return lines;
 }
 
-effect_comparison compare_effects(const effect_lines& without_faults,
-                                  const effect_lines& with_faults) {
+effect_comparison compare_effects(const std::vector<std::string>& without_faults,
+                                  const std::vector<std::string>& with_faults) {
   effect_comparison result;
-  add_surplus(without_faults, with_faults, result.lost_count, result.lost);
-  add_surplus(with_faults, without_faults, result.extra_count, result.extra);
-  for (const auto& [line, times] : with_faults) result.same += times;
-  result.same -= result.extra_count;
+  // What `source` has more often than `other`.
+  const auto surplus = [](const auto& source, const auto& other, std::vector<std::string>& first) {
+    std::set_difference(source.begin(), source.end(), other.begin(), other.end(),
+                        std::back_inserter(first));
+    const std::size_t count = first.size();
+    first.resize(std::min(count, effect_comparison::most_kept));
+    return count;
+  };
+  result.lost_count = surplus(without_faults, with_faults, result.lost);
+  result.extra_count = surplus(with_faults, without_faults, result.extra);
+  result.same = with_faults.size() - result.extra_count;
   return result;
 }
 
@@ -246,13 +239,14 @@ replay_result replay_files_twice(const std::vector<replay_input>& inputs,
     print_text(std::cerr, reference);
     throw command_error(reference.status(), "the run without faults failed");
   }
-  const effect_lines expected = read_effects(boost::replace_all_copy(effects, placeholder, before));
+  const std::vector<std::string> expected =
+      read_effects(boost::replace_all_copy(effects, placeholder, before));
   const std::string after = both.made("with-faults");
   replay_result result = play_in(after, options);
   const fs::path left = boost::replace_all_copy(effects, placeholder, after);
   // A child that a fault has ended early may have left nothing.
   result.effects =
-      compare_effects(expected, fs::exists(left) ? read_effects(left) : effect_lines{});
+      compare_effects(expected, fs::exists(left) ? read_effects(left) : std::vector<std::string>{});
   if (!result.effects->is_same()) result.effects->kept_in = both.keep();
   return result;
 }
