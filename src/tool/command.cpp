@@ -87,14 +87,18 @@ std::string printed(double number) {
 }
 
 /// NaN is not in the range.
+template <class Number>
+bool is_between(const std::string& text, Number least, Number most) {
+  Number value{};
+  const char* const end = text.data() + text.size();
+  const auto [parsed, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc() && parsed == end && value >= least && value <= most;
+}
+
 CLI::Validator seconds_between(double least, double most) {
   return CLI::Validator(
       [=](const std::string& text) -> std::string {
-        double value = 0;
-        const char* const end = text.data() + text.size();
-        const auto [parsed, error] = std::from_chars(text.data(), end, value);
-        const bool is_number = error == std::errc() && parsed == end;
-        if (is_number && value >= least && value <= most) return {};
+        if (is_between(text, least, most)) return {};
         return "'" + text + "' is not a number of seconds between " + printed(least) + " and " +
                printed(most);
       },
@@ -127,14 +131,9 @@ void require_child(const invocation& run) {
 CLI::Validator whole_number_between(std::uint64_t least, std::uint64_t most) {
   return CLI::Validator(
       [=](const std::string& text) -> std::string {
-        std::uint64_t value = 0;
-        const char* const end = text.data() + text.size();
-        const auto [parsed, error] = std::from_chars(text.data(), end, value);
         // CLI11 itself would take 010 for 8.
         const bool is_plain = text == "0" || !text.starts_with('0');
-        if (error == std::errc() && parsed == end && is_plain && value >= least && value <= most) {
-          return {};
-        }
+        if (is_plain && is_between(text, least, most)) return {};
         return "'" + text + "' is not a whole number between " + std::to_string(least) + " and " +
                std::to_string(most);
       },

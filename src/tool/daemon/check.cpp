@@ -655,12 +655,10 @@ std::vector<diagnostic> check(const properties& all, const circumstances& where)
   check_heap(file);
   check_version(file);
   // Those without a line last; otherwise as they were found.
-  std::vector<std::pair<std::size_t, std::size_t>> order;
-  for (std::size_t i = 0; i < file.found.size(); ++i) order.emplace_back(file.found[i].line - 1, i);
-  std::sort(order.begin(), order.end());
-  std::vector<diagnostic> sorted;
-  for (const auto& place : order) sorted.push_back(std::move(file.found[place.second]));
-  return sorted;
+  std::stable_sort(file.found.begin(), file.found.end(), [](const auto& one, const auto& other) {
+    return one.line - 1 < other.line - 1;
+  });
+  return std::move(file.found);
 }
 
 }  // namespace kclxx::tool

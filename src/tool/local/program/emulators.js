@@ -78,15 +78,6 @@ const owner = 'kclxx local';
 const titles = { kinesis: 'Kinesis', dynamodb: 'DynamoDB' };
 const fileIn = (directory) => path.join(directory, 'state.json');
 
-function parsed(text) {
-  try {
-    const { owner: found, ...state } = JSON.parse(text);
-    return { isOurs: found === owner, state };
-  } catch {
-    return { isOurs: false };
-  }
-}
-
 const hasState = (directory) => fs.existsSync(fileIn(directory));
 
 function readState(directory) {
@@ -97,9 +88,15 @@ function readState(directory) {
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return {};
     throw new Failure(`${fileIn(directory)} cannot be read: ${error.message}`);
   }
-  const { isOurs, state } = parsed(text);
-  if (!isOurs) throw new Failure(`${fileIn(directory)} is not of ${owner}: name another directory`);
+  let all;
   try {
+    all = JSON.parse(text);
+  } catch {
+    all = undefined;
+  }
+  if (all?.owner !== owner) throw new Failure(`${fileIn(directory)} is not of ${owner}: name another directory`);
+  try {
+    const { owner: _, ...state } = all;
     for (const name of Object.keys(state)) {
       const { pid, port, started } = state[name];
       if (!(name in titles && Number.isInteger(pid) && pid > 1 && Number.isInteger(port) && started)) throw new Error();
