@@ -29,6 +29,5 @@
 #include <kclxx/run.hpp>                // IWYU pragma: export
 #include <kclxx/run_options.hpp>        // IWYU pragma: export
 #include <kclxx/sequence_position.hpp>  // IWYU pragma: export
-#include <kclxx/serve.hpp>              // IWYU pragma: export
 #include <kclxx/shard_context.hpp>      // IWYU pragma: export
 #include <kclxx/version.hpp>            // IWYU pragma: export

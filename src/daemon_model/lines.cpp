@@ -1,9 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon_model/lines.hpp"
 
+#include <algorithm>
+#include <array>
+#include <cctype>
 #include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <nlohmann/json.hpp>
 
 #include "protocol/base64.hpp"
+#include "protocol/json_string.hpp"
 
 namespace kclxx::daemon_model {
 
@@ -145,6 +159,243 @@ std::string checkpoint_line(const std::optional<std::string>& sequence_number,
   append_text_or_null(out, error);
   out += '}';
   return out;
+}
+
+// Jackson's reading of a child's line, by nlohmann_json's event parser. Where the two libraries
+// differ on purpose is below; tests/conformance compares them.
+
+namespace {
+
+using nlohmann::json;
+using reason = ignored_line::reason;
+
+/// As String.trim: without the characters up to the space at both ends.
+std::string_view trimmed(std::string_view text) noexcept {
+  const auto is_trimmed = [](char c) { return static_cast<unsigned char>(c) <= ' '; };
+  while (!text.empty() && is_trimmed(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_trimmed(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+/// As Long.parseLong of ASCII digits: one sign, no blanks. std::nullopt: no number, or too large.
+std::optional<std::int64_t> whole_number(std::string_view text) noexcept {
+  if (text.starts_with('+')) {
+    text.remove_prefix(1);
+    if (text.starts_with('-')) return std::nullopt;
+  }
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+enum class kind { null, boolean, integer, too_large, floating, text, nested };
+
+struct value {
+  kind what = kind::null;
+  std::string text;   // scalars as they would read as a Java String
+  double number = 0;  // of a floating one, as Java parses it: 0 when it is too small
+};
+
+/// Collects the fields of one object at the top; ignores what is nested.
+class field_collector : public json::json_sax_t {
+ public:
+  std::map<std::string, value> fields;
+  bool is_object = false;
+  bool is_null = false;
+  bool has_action_twice = false;
+
+  bool null() override {
+    is_null = depth_ == 0;
+    return take({kind::null, {}});
+  }
+  bool boolean(bool b) override { return take({kind::boolean, b ? "true" : "false"}); }
+  bool number_integer(number_integer_t n) override {
+    return take({kind::integer, std::to_string(n)});
+  }
+  bool number_unsigned(number_unsigned_t n) override {
+    const bool fits = n <= std::uint64_t{std::numeric_limits<std::int64_t>::max()};
+    return take({fits ? kind::integer : kind::too_large, std::to_string(n)});
+  }
+  bool number_float(number_float_t number, const string_t& text) override {
+    const bool has_fraction = text.find_first_of(".eE") != string_t::npos;
+    return take({has_fraction ? kind::floating : kind::too_large, text, number});
+  }
+  bool string(string_t& text) override { return take({kind::text, std::move(text)}); }
+  bool binary(binary_t&) override { return false; }
+  bool start_object(std::size_t) override {
+    if (depth_ == 0) is_object = true;
+    if (depth_ == 1) take({kind::nested, {}});
+    ++depth_;
+    return true;
+  }
+  bool key(string_t& name) override {
+    if (depth_ == 1) {
+      has_action_twice |= name == "action" && fields.contains(name);
+      key_ = std::move(name);
+    }
+    return true;
+  }
+  bool end_object() override { return --depth_ >= 0; }
+  bool start_array(std::size_t) override {
+    if (depth_ == 1) take({kind::nested, {}});
+    ++depth_;
+    return true;
+  }
+  bool end_array() override { return --depth_ >= 0; }
+  bool parse_error(std::size_t, const std::string&, const json::exception&) override {
+    return false;
+  }
+
+ private:
+  bool take(value found) {
+    if (depth_ == 1 && is_object) fields.insert_or_assign(key_, std::move(found));
+    return true;
+  }
+
+  int depth_ = 0;
+  std::string key_;
+};
+
+/// A Java String: scalars are taken as they are written.
+bool read_text(const value& source, std::optional<std::string>& result) {
+  if (source.what == kind::nested) return false;
+  if (source.what == kind::null) {
+    result = std::nullopt;
+  } else {
+    result = source.text;
+  }
+  return true;
+}
+
+/// A Java Long: fractions are cut off, text is parsed, empty text is null.
+bool read_long(const value& source, std::optional<std::int64_t>& result) {
+  result = std::nullopt;
+  switch (source.what) {
+    case kind::null:
+      return true;
+    case kind::integer:
+      result = whole_number(source.text);
+      return result.has_value();
+    case kind::floating: {
+      constexpr double limit = 9223372036854775808.0;
+      if (!(source.number >= -limit && source.number < limit)) return false;
+      result = static_cast<std::int64_t>(source.number);
+      return true;
+    }
+    case kind::text: {
+      const std::string_view text = trimmed(source.text);
+      if (text.empty() || text == "null") return true;
+      result = whole_number(text);
+      return result.has_value();
+    }
+    case kind::boolean:
+    case kind::too_large:
+    case kind::nested:
+      return false;
+  }
+  return false;
+}
+
+struct shape {
+  std::string_view action;
+  std::array<std::string_view, 4> fields;
+};
+
+/// The messages that the daemon can read, with the fields that it knows.
+constexpr std::array<shape, 8> shapes{{
+    {"status", {"responseFor"}},
+    {"checkpoint", {"sequenceNumber", "subSequenceNumber", "error"}},
+    {"initialize", {"shardId", "sequenceNumber", "subSequenceNumber"}},
+    {"processRecords", {"records", "millisBehindLatest"}},
+    {"shutdown", {"reason"}},
+    {"leaseLost", {}},
+    {"shardEnded", {}},
+    {"shutdownRequested", {}},
+}};
+
+child_message typed(const field_collector& collected) {
+  const auto action = collected.fields.find("action");
+  if (action == collected.fields.end() || action->second.what != kind::text) {
+    return ignored_line{reason::no_action, "it has no action"};
+  }
+  // The first one is read before the others, and names no field of the message.
+  if (collected.has_action_twice) return ignored_line{reason::two_actions, "it has two actions"};
+  const std::string& name = action->second.text;
+  const auto known =
+      std::find_if(shapes.begin(), shapes.end(), [&](const shape& s) { return s.action == name; });
+  if (known == shapes.end()) {
+    return ignored_line{reason::unknown_action, "'" + name + "' is no action"};
+  }
+  child_status status;
+  child_checkpoint checkpoint;
+  std::optional<std::string> error;
+  for (const auto& [field, content] : collected.fields) {
+    if (field == "action") continue;
+    const auto& fields = known->fields;
+    if (field.empty() || std::find(fields.begin(), fields.end(), field) == fields.end()) {
+      return ignored_line{reason::unknown_field,
+                          "the daemon knows no field '" + field + "' in " + name};
+    }
+    const bool is_fine =
+        field == "responseFor"         ? read_text(content, status.response_for)
+        : field == "sequenceNumber"    ? read_text(content, checkpoint.sequence_number)
+        : field == "subSequenceNumber" ? read_long(content, checkpoint.sub_sequence_number)
+        : field == "error"             ? read_text(content, error)
+                                       : true;
+    if (!is_fine) {
+      return ignored_line{reason::wrong_type,
+                          name + "'s " + field + " has a type that the daemon cannot read"};
+    }
+  }
+  if (name == "status") return status;
+  if (name == "checkpoint") return checkpoint;
+  return unexpected_message{name};
+}
+
+/// Of a text that begins with null: whether the word continues, as a Java identifier would.
+bool is_word_longer(std::string_view text) {
+  const std::string_view rest = text.substr(text.find("null") + 4);
+  if (rest.empty() || rest.starts_with("\xef\xbf\xbd")) return false;
+  const auto next = static_cast<unsigned char>(rest.front());
+  return std::isalnum(next) != 0 || next == '_' || next >= 0x80;
+}
+
+/// The line that nearly always comes needs no parser: this is it, byte for byte, with some name.
+std::optional<std::string_view> plain_status(std::string_view line) {
+  constexpr std::string_view before = R"({"action":"status","responseFor":")";
+  constexpr std::string_view suffix = R"("})";
+  if (!line.starts_with(before) || !line.ends_with(suffix)) return std::nullopt;
+  line.remove_prefix(before.size());
+  if (line.size() < suffix.size()) return std::nullopt;
+  line.remove_suffix(suffix.size());
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  if (!std::all_of(line.begin(), line.end(), is_letter)) return std::nullopt;
+  return line;
+}
+
+}  // namespace
+
+child_message parse_child_message(std::string_view line) {
+  if (const auto name = plain_status(line)) return child_status{std::string(*name)};
+  // The daemon's reader takes a carriage return for the end of a line, too.
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  if (line.empty()) return blank{};
+  // Java puts U+FFFD in the place of what is not UTF-8 before it parses.
+  const std::string text = protocol::replace_invalid_utf8(line);
+  if (text.starts_with("\xef\xbb\xbf")) return ignored_line{reason::not_json, "a byte order mark"};
+  const ignored_line not_json{reason::not_json, "not JSON"};
+  field_collector fields;
+  constexpr bool strict = false;  // what follows the object is not looked at
+  const bool parsed =
+      json::sax_parse(text.begin(), text.end(), &fields, json::input_format_t::json, strict);
+  if (!parsed) return not_json;
+  if (fields.is_null) {
+    if (is_word_longer(text)) return not_json;
+    return null_message{};
+  }
+  if (!fields.is_object) return ignored_line{reason::not_an_object, "it is no object"};
+  return typed(fields);
 }
 
 }  // namespace kclxx::daemon_model

@@ -26,7 +26,6 @@
 #include "driver/shard_timers.hpp"
 #include "testing/idle_time.hpp"
 #include "testing/usage.hpp"
-#include "testing/virtual_clock.hpp"
 #include "testing/virtual_threads.hpp"
 
 namespace kclxx::testing {

@@ -10,7 +10,7 @@
 #include <variant>
 
 #include "base/duration.hpp"
-#include "base/names.hpp"
+#include "base/printable.hpp"
 #include "protocol/json_string.hpp"
 
 namespace kclxx::testing {

@@ -23,7 +23,7 @@
 #include "testing/delivered_records.hpp"
 #include "testing/idle_time.hpp"
 #include "testing/usage.hpp"
-#include "testing/virtual_clock.hpp"
+#include "testing/virtual_threads.hpp"
 
 namespace kclxx::testing {
 

@@ -23,7 +23,7 @@
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 
-#include "io/line_writer.hpp"
+#include "io/lines.hpp"
 #include "tool/command_error.hpp"
 #include "tool/process/cancellation.hpp"
 

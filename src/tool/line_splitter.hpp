@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "io/line_reader.hpp"
+#include "io/lines.hpp"
 
 namespace kclxx::tool {
 

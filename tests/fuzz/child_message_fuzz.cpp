@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "daemon_model/child_message.hpp"
+#include "daemon_model/lines.hpp"
 #include "daemon_model/shard_consumer.hpp"
 #include "fuzz/expect.hpp"
 

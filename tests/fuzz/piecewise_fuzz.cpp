@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "fuzz/decoded_line.hpp"
-#include "io/line_reader.hpp"
+#include "io/lines.hpp"
 
 namespace {
 

@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "io/line_writer.hpp"
+#include "io/lines.hpp"
 #include "support/temporary_folder.hpp"
 #include "tool/files.hpp"
 #include "tool/process/program.hpp"

@@ -5,7 +5,7 @@
 #include <exception>
 #include <utility>
 
-#include "base/names.hpp"
+#include "base/printable.hpp"
 
 namespace kclxx::simulation {
 

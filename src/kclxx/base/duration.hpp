@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 
 namespace kclxx::detail {
 
@@ -12,6 +13,23 @@ inline constexpr std::chrono::hours ten_years{24 * 365 * 10};
 /// The duration, between 0 and ten years.
 constexpr std::chrono::milliseconds clamped(std::chrono::milliseconds duration) {
   return std::clamp<std::chrono::milliseconds>(duration, std::chrono::milliseconds(0), ten_years);
+}
+
+// The waits between attempts, of records and of checkpoints.
+
+/// The wait after so many failures, without jitter.
+inline std::chrono::milliseconds longest_backoff(std::chrono::milliseconds initial,
+                                                 std::chrono::milliseconds max, int failures) {
+  auto wait = std::min(initial, max);
+  // 64, since a wait of 0 stays 0.
+  for (int i = 1; i < std::min(failures, 64) && wait < max; ++i) wait *= 2;
+  return std::min(wait, max);
+}
+
+/// Up to a half shorter, so that the shards of a machine do not try again at the same time.
+inline std::chrono::milliseconds jittered(std::chrono::milliseconds longest, std::uint64_t random) {
+  const auto half = static_cast<std::uint64_t>(longest.count()) / 2;
+  return longest - std::chrono::milliseconds(random % (half + 1));
 }
 
 }  // namespace kclxx::detail

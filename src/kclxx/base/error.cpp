@@ -9,7 +9,7 @@
 
 #include <kclxx/error.hpp>
 
-#include "base/names.hpp"
+#include "base/printable.hpp"
 
 namespace kclxx {
 

@@ -2,9 +2,17 @@
 // The door for text that people read: in a log, on a terminal, in a report.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstring>
+#include <exception>
 #include <string>
 #include <string_view>
+#include <system_error>
+
+#include <kclxx/error.hpp>
+#include <kclxx/log.hpp>
+#include <kclxx/observer.hpp>
 
 namespace kclxx::detail {
 
@@ -36,5 +44,52 @@ std::string printable(std::string_view text, std::size_t most = longest_line);
 
 /// A text in single quotes, which it cannot close: 'a\'b'.
 std::string quoted(std::string_view text);
+
+/// Of the daemon's exceptions, in checkpoint_errc's order.
+inline constexpr std::array<std::string_view, 5> exception_names{
+    "ThrottlingException", "KinesisClientLibDependencyException", "ShutdownException",
+    "InvalidStateException", "IllegalArgumentException"};
+
+/// Of record_processor's functions, in callback_kind's order.
+inline constexpr std::array<std::string_view, 5> callback_names{
+    "initialize", "process_records", "lease_lost", "shard_ended", "shutdown_requested"};
+
+constexpr std::string_view callback_name(observer::callback_kind kind) noexcept {
+  return callback_names[static_cast<std::size_t>(kind)];
+}
+
+/// In log_level's order.
+inline constexpr std::array<std::string_view, 3> level_names{"info", "warning", "error"};
+
+constexpr std::string_view level_name(log_level level) noexcept {
+  return level_names[static_cast<std::size_t>(level)];
+}
+
+// What an exception of user code means.
+
+/// The text of an exception, for logs and parked lines; the first 4096 bytes of it. A null pointer
+/// is what catch (...) has of one that is not of C++.
+inline std::string message_of(const std::exception_ptr& thrown) {
+  try {
+    if (thrown) std::rethrow_exception(thrown);
+  } catch (const std::exception& error) {
+    const char* const text = error.what();
+    return text == nullptr ? "a std::exception without a text"
+                           : std::string(text, ::strnlen(text, 4096));
+  } catch (...) {  // NOLINT(bugprone-empty-catch): the text below
+  }
+  return "an exception that is not a std::exception";
+}
+
+/// Whether it is a std::system_error of a lost lease: a checkpoint_error, or a fenced_error.
+inline bool is_lease_gone(const std::exception_ptr& thrown) {
+  try {
+    if (thrown) std::rethrow_exception(thrown);
+  } catch (const std::system_error& error) {
+    return error.code() == checkpoint_condition::lease_gone;
+  } catch (...) {  // NOLINT(bugprone-empty-catch): any other
+  }
+  return false;
+}
 
 }  // namespace kclxx::detail

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stdexcept>
 
+#include <kclxx/checkpointer.hpp>
 #include <kclxx/detail/shard_service_wrapper.hpp>
+#include <kclxx/record_processor.hpp>
 #include <kclxx/shard_context.hpp>
 
 #include "base/duration.hpp"
@@ -42,5 +44,41 @@ void shard_context::fail(std::exception_ptr thrown) const {
   if (!thrown) throw std::invalid_argument("shard_context::fail needs an exception");
   service_->fail(std::move(thrown));
 }
+
+namespace {
+
+void throw_if(std::error_code ec) {
+  if (ec) throw checkpoint_error(ec);
+}
+
+}  // namespace
+
+void checkpointer::checkpoint(const checkpoint_target& target) const {
+  throw_if(service_->checkpoint(target.position(), std::nullopt));
+}
+
+void checkpointer::checkpoint(const checkpoint_target& target, std::error_code& ec) const {
+  ec = service_->checkpoint(target.position(), std::nullopt);
+}
+
+void checkpointer::checkpoint_until(const checkpoint_target& target,
+                                    clock::time_point deadline) const {
+  throw_if(service_->checkpoint(target.position(), deadline));
+}
+
+void checkpointer::checkpoint_until(const checkpoint_target& target, clock::time_point deadline,
+                                    std::error_code& ec) const {
+  ec = service_->checkpoint(target.position(), deadline);
+}
+
+void checkpointer::async_checkpoint(const checkpoint_target& target,
+                                    checkpoint_handler handler) const {
+  service_->async_checkpoint(target.position(), std::move(handler));
+}
+
+void record_processor::initialize(const shard_context&) {}
+void record_processor::lease_lost() {}
+void record_processor::shard_ended(const checkpointer&) {}
+void record_processor::shutdown_requested(const checkpointer&) {}
 
 }  // namespace kclxx

@@ -13,7 +13,7 @@
 #include <kclxx/record.hpp>
 #include <kclxx/record_batch.hpp>
 
-#include "io/line_reader.hpp"
+#include "io/lines.hpp"
 #include "protocol/decoder.hpp"
 
 namespace kclxx::driver {

@@ -8,9 +8,8 @@
 #include <variant>
 
 #include "base/duration.hpp"
-#include "base/names.hpp"
 #include "base/overloaded.hpp"
-#include "base/thrown.hpp"
+#include "base/printable.hpp"
 #include "protocol/encoder.hpp"
 
 namespace kclxx::driver {

@@ -2,12 +2,17 @@
 #pragma once
 
 #include <cerrno>
+#include <cinttypes>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <optional>
+#include <string>
 #include <sys/syscall.h>
+#include <system_error>
 #include <unistd.h>
 
 #include "io/descriptor.hpp"
@@ -62,6 +67,41 @@ inline process_identity parent_process() {
   const std::uint64_t start = parent.id == 0 ? 0 : start_of(parent.id);
   if (static_cast<std::uint64_t>(::getppid()) == parent.id) parent.start = start;
   return parent;
+}
+
+/// Names the daemon's process to the programs below it, whatever is in between: "PID START", or
+/// no_daemon where one of the tool's commands plays the daemon.
+inline constexpr char daemon_variable[] = "KCLXX_DAEMON_PROCESS";
+inline constexpr char no_daemon[] = "none";
+
+inline std::string to_text(const process_identity& process) {
+  return std::to_string(process.id) + " " + std::to_string(process.start);
+}
+
+/// The daemon's process: what the variable has, if that process lives, else the parent.
+/// std::nullopt: there is none.
+inline std::optional<process_identity> daemon_process(const std::optional<std::string>& variable,
+                                                      const process_identity& parent) {
+  if (variable == no_daemon) return std::nullopt;
+  process_identity named;
+  if (variable &&
+      std::sscanf(variable->c_str(), "%" SCNu64 " %" SCNu64, &named.id, &named.start) == 2 &&
+      named.start != 0 && start_of(named.id) == named.start) {
+    return named;
+  }
+  return parent.start == 0 ? std::nullopt : std::optional(parent);
+}
+
+/// Sends SIGTERM to that very process. Errors: std::errc::no_such_process when it has ended, and
+/// those of pidfd_open and pidfd_send_signal. Blocking: no.
+inline std::error_code ask_to_end(const process_identity& process) noexcept {
+  const descriptor opened = open_process(process);
+  // By its number, as in open_process.
+  if (!opened.is_open() ||
+      ::syscall(SYS_pidfd_send_signal, opened.get(), SIGTERM, nullptr, 0) == -1) {
+    return {errno, std::generic_category()};
+  }
+  return {};
 }
 
 }  // namespace kclxx::io

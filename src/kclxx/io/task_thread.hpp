@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <mutex>
 
 namespace kclxx::io {
 
@@ -34,3 +35,19 @@ class task_thread {
 };
 
 }  // namespace kclxx::io
+
+namespace kclxx::detail {
+
+/// Releases a lock as long as it lives.
+class unlocked {
+ public:
+  explicit unlocked(std::unique_lock<std::mutex>& lock) : lock_(lock) { lock_.unlock(); }
+  ~unlocked() { lock_.lock(); }
+  unlocked(const unlocked&) = delete;
+  unlocked& operator=(const unlocked&) = delete;
+
+ private:
+  std::unique_lock<std::mutex>& lock_;
+};
+
+}  // namespace kclxx::detail

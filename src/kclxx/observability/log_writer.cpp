@@ -14,10 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/names.hpp"
 #include "base/printable.hpp"
 #include "io/descriptor.hpp"
-#include "io/line_writer.hpp"
+#include "io/lines.hpp"
 #include "protocol/json_string.hpp"
 
 namespace kclxx::observability {

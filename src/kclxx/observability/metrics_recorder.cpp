@@ -6,8 +6,8 @@
 
 #include <kclxx/metrics_recorder.hpp>
 
-#include "base/names.hpp"
 #include "base/overloaded.hpp"
+#include "base/printable.hpp"
 
 namespace kclxx {
 

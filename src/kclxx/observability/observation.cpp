@@ -12,7 +12,7 @@
 #include <utility>
 #include <variant>
 
-#include "base/unlocked.hpp"
+#include "io/task_thread.hpp"
 #include "observability/figures.hpp"
 #include "protocol/json_string.hpp"
 

@@ -11,7 +11,7 @@
 #include <kclxx/observer.hpp>
 #include <kclxx/processing/failure_policy.hpp>
 
-#include "base/backoff.hpp"
+#include "base/duration.hpp"
 #include "base/environment.hpp"
 #include "base/fnv.hpp"
 #include "base/printable.hpp"

@@ -16,7 +16,7 @@
 #include <kclxx/record.hpp>
 #include <kclxx/shard_context.hpp>
 
-#include "base/thrown.hpp"
+#include "base/printable.hpp"
 
 namespace kclxx::processing {
 

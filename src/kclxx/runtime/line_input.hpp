@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "driver/line_decoder.hpp"
-#include "io/line_reader.hpp"
+#include "io/lines.hpp"
 
 namespace kclxx::runtime {
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/printable.hpp"
-#include "io/line_writer.hpp"
+#include "io/lines.hpp"
 #include "observability/log_writer.hpp"
 
 namespace kclxx::runtime {

@@ -12,11 +12,10 @@
 #include <utility>
 
 #include <kclxx/run.hpp>
-#include <kclxx/serve.hpp>
 
 #include "base/duration.hpp"
 #include "base/environment.hpp"
-#include "io/daemon_process.hpp"
+#include "io/process_identity.hpp"
 #include "io/signals.hpp"
 #include "io/stdio_guard.hpp"
 #include "runtime/log_thread.hpp"

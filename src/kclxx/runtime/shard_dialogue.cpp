@@ -5,9 +5,9 @@
 #include <random>
 #include <utility>
 
-#include "base/unlocked.hpp"
-#include "io/daemon_process.hpp"
+#include "io/process_identity.hpp"
 #include "io/stdio_guard.hpp"
+#include "io/task_thread.hpp"
 #include "runtime/log_thread.hpp"
 #include "runtime/threads.hpp"
 

@@ -22,8 +22,7 @@
 
 #include "driver/session_driver.hpp"
 #include "driver/shard_timers.hpp"
-#include "io/input_poll.hpp"
-#include "io/line_writer.hpp"
+#include "io/lines.hpp"
 #include "io/process_identity.hpp"
 #include "io/reactor.hpp"
 #include "observability/observation.hpp"

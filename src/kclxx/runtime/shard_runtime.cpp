@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "io/daemon_process.hpp"
+#include "io/process_identity.hpp"
 #include "io/signals.hpp"
 #include "observability/log_writer.hpp"
 #include "observability/observation.hpp"

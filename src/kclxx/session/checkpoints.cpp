@@ -7,7 +7,7 @@
 #include <limits>
 #include <utility>
 
-#include "base/backoff.hpp"
+#include "base/duration.hpp"
 #include "base/invariant.hpp"
 #include "base/printable.hpp"
 

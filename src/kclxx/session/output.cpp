@@ -5,7 +5,6 @@
 #include <tuple>
 #include <utility>
 
-#include "base/names.hpp"
 #include "base/overloaded.hpp"
 #include "base/printable.hpp"
 

@@ -29,10 +29,10 @@
 
 #include "base/overloaded.hpp"
 #include "io/event_loop.hpp"
-#include "io/input_poll.hpp"
-#include "io/line_writer.hpp"
+#include "io/lines.hpp"
+#include "io/reactor.hpp"
 #include "io/signals.hpp"
-#include "sharing/process_output.hpp"
+#include "sharing/handed_shard.hpp"
 
 namespace kclxx::sharing {
 

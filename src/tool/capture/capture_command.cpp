@@ -15,9 +15,9 @@
 #include <unistd.h>
 #include <utility>
 
-#include "io/daemon_process.hpp"
 #include "io/descriptor.hpp"
-#include "io/line_writer.hpp"
+#include "io/lines.hpp"
+#include "io/process_identity.hpp"
 #include "io/signals.hpp"
 #include "tool/capture/recorder.hpp"
 #include "tool/command.hpp"

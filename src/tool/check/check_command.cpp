@@ -12,7 +12,7 @@
 
 #include <boost/algorithm/string/join.hpp>
 
-#include "io/daemon_process.hpp"
+#include "io/process_identity.hpp"
 #include "tool/check/rule.hpp"
 #include "tool/command.hpp"
 #include "tool/files.hpp"

@@ -22,9 +22,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "io/daemon_process.hpp"
 #include "io/descriptor.hpp"
-#include "io/line_writer.hpp"
+#include "io/lines.hpp"
+#include "io/process_identity.hpp"
 #include "tool/command_error.hpp"
 #include "tool/files.hpp"
 #include "tool/packages.hpp"

@@ -36,9 +36,9 @@
 
 #include "base/fnv.hpp"
 #include "daemon_model/lines.hpp"
-#include "io/daemon_process.hpp"
 #include "io/descriptor.hpp"
-#include "io/line_writer.hpp"
+#include "io/lines.hpp"
+#include "io/process_identity.hpp"
 #include "protocol/json_string.hpp"
 #include "tool/command.hpp"
 #include "tool/command_error.hpp"

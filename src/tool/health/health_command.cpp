@@ -109,7 +109,7 @@ found_file read(const std::filesystem::path& path) {
   io::descriptor file;
   struct stat about {};
   // Others may be able to write into the folder: what is no file of its own is not read.
-  // Again without the writer's lock (observability/metrics_file.hpp): the file may have been
+  // Again without the writer's lock (observability/metrics_outputs.hpp): the file may have been
   // replaced after it was opened.
   for (int tries = 0; tries < 2 && !found.has_writer; ++tries) {
     file = io::descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));

@@ -13,7 +13,7 @@
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 
-#include "io/line_writer.hpp"
+#include "io/lines.hpp"
 #include "tool/line_splitter.hpp"
 #include "tool/process/cancellation.hpp"
 #include "tool/process/dialogue.hpp"

@@ -12,8 +12,8 @@
 
 #include <kclxx/sequence_position.hpp>
 
-#include "daemon_model/child_message.hpp"
 #include "daemon_model/lease.hpp"
+#include "daemon_model/lines.hpp"
 #include "daemon_model/shard_consumer.hpp"
 #include "protocol/message.hpp"
 #include "tool/process/dialogue.hpp"

@@ -22,7 +22,7 @@
 
 #include <boost/algorithm/string/replace.hpp>
 
-#include "io/daemon_process.hpp"
+#include "io/process_identity.hpp"
 #include "tool/command.hpp"
 #include "tool/command_error.hpp"
 #include "tool/embedded.hpp"

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include <kclxx/kclxx.hpp>
-#include <kclxx/serve.hpp>
+#include <kclxx/run.hpp>
 
 void count(const kclxx::record& event);
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon_model/child_message.hpp"
-
 #include <string>
 
+#include "daemon_model/lines.hpp"
 #include "support/catch.hpp"
 
 using namespace kclxx::daemon_model;

@@ -7,7 +7,6 @@
 #include <string>
 #include <variant>
 
-#include "daemon_model/child_message.hpp"
 #include "support/catch.hpp"
 
 using kclxx::sequence_position;

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/daemon_process.hpp"
-
 #include <csignal>
 #include <optional>
 #include <string>
@@ -8,6 +6,7 @@
 #include <system_error>
 #include <unistd.h>
 
+#include "io/process_identity.hpp"
 #include "support/catch.hpp"
 
 namespace kclxx::io {

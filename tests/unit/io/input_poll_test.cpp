@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/input_poll.hpp"
+#include "io/reactor.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -12,7 +12,6 @@
 #include <boost/asio/post.hpp>
 
 #include "io/event_loop.hpp"
-#include "io/reactor.hpp"
 #include "support/catch.hpp"
 #include "support/descriptors.hpp"
 #include "support/forked.hpp"

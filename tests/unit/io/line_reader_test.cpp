@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/line_reader.hpp"
-
 #include <atomic>
 #include <csignal>
 #include <cstdint>
@@ -16,6 +14,7 @@
 #include <unistd.h>
 #include <vector>
 
+#include "io/lines.hpp"
 #include "support/catch.hpp"
 #include "support/descriptors.hpp"
 

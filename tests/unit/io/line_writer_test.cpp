@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/line_writer.hpp"
-
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -15,6 +13,7 @@
 #include <thread>
 #include <unistd.h>
 
+#include "io/lines.hpp"
 #include "support/catch.hpp"
 #include "support/descriptors.hpp"
 #include "support/text.hpp"

@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "io/descriptor.hpp"
-#include "observability/metrics_file.hpp"
+#include "observability/metrics_outputs.hpp"
 #include "observability/observation.hpp"
 #include "support/catch.hpp"
 #include "support/eventually.hpp"

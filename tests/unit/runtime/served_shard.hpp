@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include <kclxx/serve.hpp>
+#include <kclxx/run.hpp>
 
 #include "support/eventually.hpp"
 #include "support/kept_log.hpp"

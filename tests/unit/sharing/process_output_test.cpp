@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each case runs in a forked copy: descriptors 1 and 2 belong to the process.
-#include "sharing/process_output.hpp"
-
 #include <array>
 #include <cstddef>
 #include <cstdio>
@@ -12,6 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "sharing/handed_shard.hpp"
 #include "support/catch.hpp"
 #include "support/descriptors.hpp"
 #include "support/forked.hpp"
