@@ -95,7 +95,7 @@ class KCLXX_EXPORT checkpointer {
   /// is logged, unless the lease is gone or the session has ended. Errors that the daemon reports
   /// are always logged.
   void async_checkpoint(const checkpoint_target& target = {},
-                        checkpoint_handler handler = {}) const;
+                        std::function<void(std::error_code)> handler = {}) const;
 
  private:
   friend struct detail::service_access;

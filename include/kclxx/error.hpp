@@ -36,8 +36,7 @@ enum class errc {
   fenced,
 };
 
-/// What the daemon reported, by the simple name of its Java exception. The set is open: a name
-/// that is not listed has a value of its own in checkpoint_category; see daemon_error_name.
+/// What the daemon reported, by the simple name of its Java exception.
 enum class checkpoint_errc {
   /// ThrottlingException: the lease table is throttled. Retried automatically; checkpoint less
   /// often, or raise the table's capacity.
@@ -53,6 +52,8 @@ enum class checkpoint_errc {
   /// IllegalArgumentException: the position is out of the permitted range. Use a position between
   /// the last checkpoint and the last delivered record.
   illegal_argument,
+  /// Any other exception. The log has its name, as has observer::checkpoint_answered.
+  other,
 };
 
 /// What a program usually distinguishes; compare an error code with it:
@@ -76,15 +77,13 @@ enum class checkpoint_condition {
 [[nodiscard]] KCLXX_EXPORT std::error_condition make_error_condition(
     checkpoint_condition value) noexcept;
 
-/// The code for an error that the daemon reported: a checkpoint_errc where the name is listed
-/// there, otherwise a value for this name that is valid within this process.
-/// Thread safety: may be called from any thread.
+/// The code for an error that the daemon reported.
 [[nodiscard]] KCLXX_EXPORT std::error_code make_checkpoint_error_code(
     std::string_view daemon_name) noexcept;
 
-/// The simple name of the Java exception for `code`; empty when the error did not come from the
-/// daemon.
-/// Lifetime: the view is valid until the process ends.
+/// The simple name of the Java exception for `code`; empty for checkpoint_errc::other, and when the
+/// error did not come from the daemon.
+/// Lifetime: static.
 [[nodiscard]] KCLXX_EXPORT std::string_view daemon_error_name(const std::error_code& code) noexcept;
 
 /// A checkpoint that was not persisted. `code()` is an errc or an error of checkpoint_category.
@@ -94,7 +93,7 @@ class KCLXX_EXPORT checkpoint_error : public std::system_error {
   /// Precondition: `code` is an errc or an error of checkpoint_category, and not empty.
   explicit checkpoint_error(std::error_code code) : std::system_error(code) {}
 
-  /// The daemon's own name for the error; empty when it did not come from the daemon.
+  /// As daemon_error_name.
   [[nodiscard]] std::string_view name() const noexcept { return daemon_error_name(code()); }
 };
 

@@ -7,9 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include <kclxx/detail/export.hpp>
 #include <kclxx/observer.hpp>
@@ -99,12 +97,9 @@ class KCLXX_EXPORT metrics_recorder {
   void set_stuck(double began);
   void set_oldest_call();
 
-  std::string_view label_of(const std::string& error);
-
   bool has_window_ = false;  // processing reports what is in flight
   double call_began_ = 0;    // of the callback, or of the attempt in it
   double stuck_began_ = 0;   // of the oldest handler that is reported as stuck
-  std::vector<std::string> other_errors_;
 };
 
 }  // namespace kclxx

@@ -41,14 +41,14 @@ struct retry_options {
 struct own_metric {
   enum class metric_type { counter, gauge };
   /// By Prometheus' rules: letters, digits, `_` and `:`, no digit first. It must not begin with
-  /// `kclxx_`. Figures of one name have the same help and type, and different labels.
+  /// `kclxx_`. Figures of one name have different labels; help and type are the first one's.
   std::string name;
   std::string help{};  ///< any text in UTF-8
   metric_type type = metric_type::gauge;
   /// Names are letters, digits and `_`, no digit first, no two `_` first. Values are any text in
   /// UTF-8; an empty one counts as no label.
   std::vector<std::pair<std::string, std::string>> labels{};
-  double value = 0;  ///< of a counter: not negative
+  double value = 0;
 };
 
 /// The built-in outputs of metrics (docs/metrics.md), all off. The environment takes precedence:
@@ -104,17 +104,13 @@ struct run_options {
   /// the daemon counts, too. grace_time is not the daemon's shutdownGraceMillis.
   std::chrono::milliseconds grace_time{10000};
 
-  /// Under kclxx-share one process serves all shards, and several threads call the factory. False:
-  /// kclxx-share executes the program for each shard, for instance if shards disturb each other.
-  bool share_process = true;
-
   // Where messages go.
   log_options logging{};
-  /// Called with each message of at least logging.level. If it is empty or throws, a log_writer
-  /// writes the message. A session calls the function on a thread of its own, one message at a
-  /// time, in order. Several sessions (see `serve`) call it at the same time. Before the
-  /// session, messages are not filtered: the function gets them on the thread that called `run`;
-  /// without one they go to stderr as text.
+  /// Called with each message of at least logging.level. If it is empty or throws, the
+  /// message is written as `logging` demands. A session calls the function on a thread of its own,
+  /// one message at a time, in order. Several sessions (see `serve`) call it at the same time.
+  /// Before the session, messages are not filtered: the function gets them on the thread that
+  /// called `run`; without one they go to stderr as text.
   std::function<void(const log_entry&)> log{};
 
   // What is observed.

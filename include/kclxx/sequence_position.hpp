@@ -6,7 +6,6 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <iosfwd>
 #include <optional>
 #include <string>
@@ -60,8 +59,6 @@ class KCLXX_EXPORT sequence_position {
   friend bool operator==(const sequence_position& a, const sequence_position& b) noexcept {
     return (a <=> b) == std::strong_ordering::equal;
   }
-  /// For std::hash and boost::hash: equal positions have equal hashes.
-  friend KCLXX_EXPORT std::size_t hash_value(const sequence_position& position) noexcept;
 
  private:
   // In the order in which they sort.
@@ -87,10 +84,3 @@ KCLXX_EXPORT std::string to_string(const sequence_position& position);
 KCLXX_EXPORT std::ostream& operator<<(std::ostream& out, const sequence_position& position);
 
 }  // namespace kclxx
-
-template <>
-struct std::hash<kclxx::sequence_position> {
-  std::size_t operator()(const kclxx::sequence_position& position) const noexcept {
-    return hash_value(position);
-  }
-};

@@ -104,10 +104,10 @@ class KCLXX_EXPORT shard_context {
   /// there is nothing to stop, and only the line is written.
   void request_worker_stop() const { service_->request_worker_stop(); }
 
-  /// Writes `text`, with the shard's id and `position`, to run_options::log, or by a log_writer if
-  /// that is empty. What a terminal could obey is escaped. A thread of the session writes the line.
-  /// A text below log_options::level is dropped, and so are lines that nobody reads in time: a
-  /// later line states how many.
+  /// Writes `text`, with the shard's id and `position`, to run_options::log, or where
+  /// run_options::logging demands if that is empty. What a terminal could obey is escaped. A thread
+  /// of the session writes the line. A text below log_options::level is dropped, and so are lines
+  /// that nobody reads in time: a later line states how many.
   void log(log_level level, const std::string& text,
            const std::optional<sequence_position>& position = std::nullopt) const {
     service_->log(level, text, position);

@@ -127,9 +127,9 @@ std::string initialize_line(std::string_view shard_id,
   return out;
 }
 
-void append_process_records(std::string& out, std::span<const record> records,
-                            std::optional<std::int64_t> millis_behind_latest) {
-  out.append("{\"action\":\"processRecords\",\"records\":[");
+std::string process_records_line(std::span<const record> records,
+                                 std::optional<std::int64_t> millis_behind_latest) {
+  std::string out = "{\"action\":\"processRecords\",\"records\":[";
   bool is_first = true;
   for (const record& each : records) {
     if (!is_first) out += ',';
@@ -139,12 +139,6 @@ void append_process_records(std::string& out, std::span<const record> records,
   out.append("],\"millisBehindLatest\":");
   append_number_or_null(out, millis_behind_latest);
   out += '}';
-}
-
-std::string process_records_line(std::span<const record> records,
-                                 std::optional<std::int64_t> millis_behind_latest) {
-  std::string out;
-  append_process_records(out, records, millis_behind_latest);
   return out;
 }
 
@@ -361,23 +355,9 @@ bool is_word_longer(std::string_view text) {
   return std::isalnum(next) != 0 || next == '_' || next >= 0x80;
 }
 
-/// The line that nearly always comes needs no parser: this is it, byte for byte, with some name.
-std::optional<std::string_view> plain_status(std::string_view line) {
-  constexpr std::string_view before = R"({"action":"status","responseFor":")";
-  constexpr std::string_view suffix = R"("})";
-  if (!line.starts_with(before) || !line.ends_with(suffix)) return std::nullopt;
-  line.remove_prefix(before.size());
-  if (line.size() < suffix.size()) return std::nullopt;
-  line.remove_suffix(suffix.size());
-  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
-  if (!std::all_of(line.begin(), line.end(), is_letter)) return std::nullopt;
-  return line;
-}
-
 }  // namespace
 
 child_message parse_child_message(std::string_view line) {
-  if (const auto name = plain_status(line)) return child_status{std::string(*name)};
   // The daemon's reader takes a carriage return for the end of a line, too.
   if (line.ends_with('\r')) line.remove_suffix(1);
   if (line.empty()) return blank{};

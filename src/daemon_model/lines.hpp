@@ -89,10 +89,6 @@ std::string initialize_line(std::string_view shard_id,
 std::string process_records_line(std::span<const record> records,
                                  std::optional<std::int64_t> millis_behind_latest);
 
-/// The same, appended; for callers that reuse their memory.
-void append_process_records(std::string& out, std::span<const record> records,
-                            std::optional<std::int64_t> millis_behind_latest);
-
 /// The answer to a checkpoint: what was asked for, as the daemon understood it, and the simple
 /// name of the exception, if any.
 std::string checkpoint_line(const std::optional<std::string>& sequence_number,

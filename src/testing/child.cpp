@@ -116,10 +116,10 @@ void child::write_log(log_level level, std::string text,
   });
 }
 
-void child::run_handler(std::shared_ptr<checkpoint_handler> handler, std::error_code result) {
+void child::run_handler(checkpoint_handler handler, std::error_code result) {
   threads_->post(*handlers_, [this, handler = std::move(handler), result] {
     try {
-      (*handler)(result);
+      handler(result);
     } catch (const detail::process_ended&) {
       throw;
     } catch (...) {

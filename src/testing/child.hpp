@@ -24,8 +24,6 @@
 
 #include "driver/session_driver.hpp"
 #include "driver/shard_timers.hpp"
-#include "testing/idle_time.hpp"
-#include "testing/usage.hpp"
 #include "testing/virtual_threads.hpp"
 
 namespace kclxx::testing {
@@ -149,7 +147,7 @@ class child final : public detail::shard_service,
   void write_log(log_level level, std::string text,
                  const std::optional<sequence_position>& position) override;
   void request_stop() override;
-  void run_handler(std::shared_ptr<checkpoint_handler> handler, std::error_code result) override;
+  void run_handler(checkpoint_handler handler, std::error_code result) override;
 
   [[nodiscard]] std::optional<time_point> next_library_timer() const;
   [[nodiscard]] bool is_in_callback() const noexcept {

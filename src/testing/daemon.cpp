@@ -43,7 +43,7 @@ daemon& daemon::initialize(std::string_view shard_id, const sequence_position& s
 daemon& daemon::deliver(const std::vector<std::string>& payloads,
                         std::optional<milliseconds> millis_behind_latest) {
   worker_->deliver("deliver", [&](delivered_records& records) {
-    return records.add_payloads(payloads, worker_->arrival(), millis_behind_latest);
+    return records.add_payloads(payloads, false, worker_->arrival(), millis_behind_latest);
   });
   return *this;
 }
@@ -59,7 +59,7 @@ daemon& daemon::deliver_records(const std::vector<record::fields>& records,
 daemon& daemon::deliver_aggregate(const std::vector<std::string>& payloads,
                                   std::optional<milliseconds> millis_behind_latest) {
   worker_->deliver("deliver_aggregate", [&](delivered_records& records) {
-    return records.add_aggregate(payloads, worker_->arrival(), millis_behind_latest);
+    return records.add_payloads(payloads, true, worker_->arrival(), millis_behind_latest);
   });
   return *this;
 }
@@ -76,11 +76,6 @@ daemon& daemon::end_shard() {
 
 daemon& daemon::request_shutdown() {
   worker_->call("request_shutdown", action_kind::shutdown_requested);
-  return *this;
-}
-
-daemon& daemon::send_unknown_action(std::string_view name) {
-  worker_->send_unknown_action(name);
   return *this;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -11,17 +12,122 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stdexcept>
 #include <stop_token>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include <kclxx/detail/shard_service.hpp>
 
-#include "testing/idle_time.hpp"
-#include "testing/usage.hpp"
-
 namespace kclxx::testing {
+
+/// Reports what a test does wrong: where it is done, and once more at the end of the kit's
+/// function, since a callback's exceptions are caught and a worker thread's may be.
+class usage {
+ public:
+  /// `function` is a literal. Thread safety: any thread.
+  void require_owner(const char* function) {
+    if (!is_owner(function)) throw std::logic_error(function + elsewhere());
+  }
+  /// For calls whose caller may be unable to pass an exception on: only the end of the kit's
+  /// function reports it. The call must then change nothing. Thread safety: any thread.
+  [[nodiscard]] bool is_owner(const char* function) noexcept {
+    if (acting() == owner_) return true;
+    called_elsewhere_ = function;
+    return false;
+  }
+
+  /// On a thread of the kit: what it does is done for the test's thread.
+  void adopt_thread() noexcept { acting() = owner_; }
+
+  void remember(std::string reason) { refused_ = std::move(reason); }
+  /// Inside a callback.
+  [[noreturn]] void refuse_in_callback(const std::string& reason) {
+    remember(reason);
+    throw std::logic_error(reason);
+  }
+
+  /// Another thread's call comes first, since what else went wrong may follow from it.
+  void raise_remembered() {
+    const char* const function = called_elsewhere_.exchange(nullptr);
+    const auto why = std::exchange(refused_, std::nullopt);
+    if (function != nullptr) throw std::logic_error(function + elsewhere());
+    if (why) throw std::logic_error(*why);
+  }
+
+ private:
+  static std::string elsewhere() {
+    return " was called on another thread than the one that made the kclxx::testing::daemon: the "
+           "test kit runs one thing at a time, on that thread and on its own (docs/testing.md "
+           "describes how to test a processor with worker threads)";
+  }
+  /// The thread for which the present one acts.
+  static std::thread::id& acting() noexcept {
+    static thread_local std::thread::id thread = std::this_thread::get_id();
+    return thread;
+  }
+
+  std::thread::id owner_ = acting();
+  std::optional<std::string> refused_;
+  std::atomic<const char*> called_elsewhere_ = nullptr;
+};
+
+/// Notices a wait that never ends, as when a record is retried without end: time passes by itself,
+/// and nothing comes of it. One wait may take as long as it likes; it is the next that is too much.
+/// What never ends can also take no time, as tasks that start each other.
+class idle_time {
+ public:
+  using duration = std::chrono::steady_clock::duration;
+
+  explicit idle_time(duration limit) : limit_(limit) {}
+
+  /// A batch is delivered, a further position is requested or persisted, or the test continues.
+  void end() noexcept {
+    passed_ = {};
+    steps_ = all_steps_ = tasks_ = 0;
+  }
+  void pass(duration time) noexcept {
+    passed_ += time;
+    if (time > duration(0)) steps_ = tasks_ = 0;
+  }
+  /// User code runs or waits, which may take no time at all.
+  void step() noexcept {
+    ++steps_;
+    ++all_steps_;
+  }
+  /// What has a thread of its own in production runs.
+  void run_task() noexcept { ++tasks_; }
+
+  [[nodiscard]] bool is_over() const noexcept {
+    return passed_ > limit_ || steps_ > most_steps || all_steps_ > most_in_all || is_spinning();
+  }
+  /// Tasks alone have gone too far.
+  [[nodiscard]] bool is_spinning() const noexcept { return tasks_ > most_in_all; }
+  /// Of what is over: what has happened without progress.
+  [[nodiscard]] std::string text() const {
+    using std::chrono::duration_cast, std::chrono::hours;
+    if (passed_ > limit_) {
+      return std::to_string(duration_cast<hours>(passed_).count()) +
+             " hours of virtual time have passed without progress (see "
+             "daemon_options::idle_limit)";
+    }
+    return "user code has run " + std::to_string(std::max(all_steps_, tasks_)) +
+           " times without progress" +
+           (all_steps_ > most_in_all ? "" : " and without virtual time passing");
+  }
+
+ private:
+  static constexpr int most_steps = 25'000;      // without time
+  static constexpr int most_in_all = 1'000'000;  // many for each record of the largest batch
+
+  duration limit_;
+  duration passed_{};
+  int steps_ = 0;  // since time has passed
+  int all_steps_ = 0;
+  int tasks_ = 0;
+};
 
 /// A steady clock that moves only when it is set.
 ///

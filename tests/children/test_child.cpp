@@ -309,7 +309,6 @@ int main(int argc, char** argv) {
       while (::open("/dev/null", O_RDONLY) < 5) continue;
     }
     if (argument == "ends_with_parent") ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (argument == "never_share") options.share_process = false;
     if (argument == "hanging_observer") options.observers.push_back(std::make_shared<hanging>());
     if (argument == "throwing_observer") options.observers.push_back(std::make_shared<throwing>());
     if (argument == "fast_metrics") options.metrics.write_interval = 200ms;

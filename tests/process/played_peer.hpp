@@ -24,7 +24,7 @@
 #include "io/descriptor.hpp"
 #include "process/shared_machine.hpp"
 #include "sharing/handed_shard.hpp"
-#include "sharing/messages.hpp"
+#include "sharing/inheritance.hpp"
 #include "support/descriptors.hpp"
 #include "support/sent_packet.hpp"
 

@@ -30,20 +30,6 @@ TEST_CASE("what does not fit costs one warning, and the program serves its shard
     fs::create_directory_symlink(box / "elsewhere", box.folder());
     must_be_served_alone(*box.start("a"), "cannot be opened: ");
   }
-  SECTION("run_options::share_process is false") {
-    const words program = gated(box, {"manual", "never_share"});
-    const launched first = box.start("a", program);
-    REQUIRE(eventually([&] { return waiting_at_gate(box).size() == 1; }));
-    const launched second = box.start("b", program);
-    const launched third = box.start("c", program);
-    REQUIRE(eventually([&] { return pending_connections(box.socket()) == 2; }));
-    fs::remove(box / "gate");
-    for (const launched* one : {&first, &second, &third}) {
-      must_be_served_alone(**one, "the program refused: run_options::share_process is false");
-    }
-    CHECK(box.started().size() == 4);  // once for the question, and for each shard
-    CHECK(eventually([&] { return box.sockets() == 0; }));
-  }
   SECTION("a program whose main closes what it has not opened") {
     must_be_served_alone(*box.start("a", {child, "manual", "closes_descriptors"}),
                          "main has closed descriptors");

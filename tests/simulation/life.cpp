@@ -481,8 +481,8 @@ void life::request_stop() {
   stop_.request_stop();
 }
 
-void life::run_handler(std::shared_ptr<checkpoint_handler> handler, std::error_code result) {
-  handlers_.emplace_back(std::move(*handler), result);
+void life::run_handler(checkpoint_handler handler, std::error_code result) {
+  handlers_.emplace_back(std::move(handler), result);
 }
 
 std::size_t life::next_timer() const {

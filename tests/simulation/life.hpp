@@ -117,7 +117,7 @@ class life : private driver::host, private daemon::surroundings, private process
   void write_log(log_level level, std::string text,
                  const std::optional<sequence_position>& position) override;
   void request_stop() override;
-  void run_handler(std::shared_ptr<checkpoint_handler> handler, std::error_code result) override;
+  void run_handler(checkpoint_handler handler, std::error_code result) override;
   void write_line(const std::string& line);
 
   // daemon::surroundings

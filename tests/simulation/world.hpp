@@ -9,7 +9,7 @@
 #include <kclxx/run_options.hpp>
 #include <kclxx/sequence_position.hpp>
 
-#include "daemon_model/lease.hpp"
+#include "daemon_model/shard_consumer.hpp"
 #include "simulation/run.hpp"
 
 namespace kclxx::simulation {

@@ -9,7 +9,7 @@
 #include <sys/uio.h>
 #include <vector>
 
-#include "sharing/messages.hpp"
+#include "sharing/inheritance.hpp"
 #include "support/catch.hpp"
 
 namespace kclxx::test {

@@ -191,43 +191,6 @@ inline bool make_integers(nlohmann::json& parsed) {
   return are_left;
 }
 
-/// Whether none of what was replaced is for an integer of the value that was made then.
-inline bool has_floats_for(const nlohmann::json& made, const nlohmann::json& parsed) {
-  if (is_beyond_integers(parsed)) return !made.is_number_integer();
-  if (made.is_array() && parsed.is_array()) {
-    return made.empty() ||
-           std::all_of(parsed.begin(), parsed.end(), [&, i = 0U](const auto& one) mutable {
-             return has_floats_for(made[std::min<std::size_t>(i++, made.size() - 1)], one);
-           });
-  }
-  if (!made.is_object() || !parsed.is_object()) return true;
-  for (const auto& [name, one] : made.items()) {
-    const auto other = parsed.find(name);
-    if (other != parsed.end() && !has_floats_for(one, *other)) return false;
-  }
-  return true;
-}
-
-/// Refuses a number for an integer before it is converted, where that would be undefined.
-/// Errors: permanent_error; std::bad_alloc.
-template <class Value>
-void require_floats_for_floats(const nlohmann::json& parsed) {
-  if constexpr (std::is_constructible_v<nlohmann::json, const Value&>) {
-    nlohmann::json replaced = parsed;
-    for_each_beyond_integers(replaced, [](nlohmann::json& one) { one = 1; });
-    nlohmann::json made;
-    try {
-      made = replaced.template get<Value>();
-    } catch (const std::bad_alloc&) {
-      throw;
-    } catch (const std::exception&) {
-      return;  // from_json may refuse the replacement, and not what was parsed
-    }
-    if (has_floats_for(made, parsed) || !gives_back<Value>(made)) return;
-    throw permanent_error("a number does not fit into its field, which is an integer");
-  }
-}
-
 /// nlohmann's from_json converts numbers as static_cast does. What it made is converted back, since
 /// nothing else tells the types of a user's fields.
 /// Errors: permanent_error.
@@ -238,6 +201,25 @@ void require_numbers(const Value& value, const nlohmann::json& parsed) {
     if (has_numbers_of(made, parsed) || !gives_back<Value>(made)) return;
     throw permanent_error("a number does not fit into its field; the value became " +
                           made.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
+  }
+}
+
+/// Refuses a number for an integer before it is converted, where that would be undefined: a half,
+/// which converts to each type, shows which field is an integer.
+/// Errors: permanent_error; std::bad_alloc.
+template <class Value>
+void require_floats_for_floats(nlohmann::json parsed) {
+  if constexpr (std::is_constructible_v<nlohmann::json, const Value&>) {
+    for_each_beyond_integers(parsed, [](nlohmann::json& one) { one = 0.5; });
+    try {
+      require_numbers(parsed.template get<Value>(), parsed);
+    } catch (const permanent_error&) {
+      throw permanent_error("a number does not fit into its field, which is an integer");
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+      // from_json may refuse the replacement, and not what was parsed
+    }
   }
 }
 

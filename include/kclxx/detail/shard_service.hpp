@@ -12,13 +12,17 @@
 #include <system_error>
 #include <utility>
 
-#include <kclxx/checkpoint_handler.hpp>
 #include <kclxx/detail/export.hpp>
 #include <kclxx/log.hpp>
 #include <kclxx/observer.hpp>
 #include <kclxx/sequence_position.hpp>
 
-namespace kclxx::detail {
+namespace kclxx {
+
+/// See checkpointer::async_checkpoint.
+using checkpoint_handler = std::function<void(std::error_code)>;
+
+namespace detail {
 
 /// Thrown into the user code of a simulated process that has ended, as in the test kit after
 /// crash(): by each further checkpoint, wait, timer start, failure, log call and request of a
@@ -179,4 +183,6 @@ struct service_access {
   }
 };
 
-}  // namespace kclxx::detail
+}  // namespace detail
+
+}  // namespace kclxx

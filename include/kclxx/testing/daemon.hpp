@@ -81,8 +81,6 @@ class daemon {
   daemon& lose_lease();
   daemon& end_shard();
   daemon& request_shutdown();
-  /// An action that this library does not know.
-  daemon& send_unknown_action(std::string_view name);
   /// The daemon closes the child's stdin. Inside a callback: the daemon dies.
   daemon& end_input();
   /// Virtual time passes, at most ten years. Inside a callback: that callback takes this long.
@@ -99,7 +97,7 @@ class daemon {
 
   // Faults; these may be set inside a callback, too.
   /// Writing a checkpoint fails with this Java exception, `times` times; several calls queue up.
-  /// Errors: std::invalid_argument for what is no class name, or differs from a known one in case.
+  /// Errors: std::invalid_argument for less than one time.
   daemon& fail_next_checkpoint(std::string_view exception, int times = 1);
   /// Another worker took the lease, and the daemon has not noticed: checkpoints fail with
   /// ShutdownException.

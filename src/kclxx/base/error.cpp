@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <cstddef>
-#include <mutex>
-#include <new>
 #include <string>
+#include <string_view>
 
 #include <kclxx/error.hpp>
 
@@ -16,67 +13,6 @@ namespace kclxx {
 namespace {
 
 constexpr const auto& listed_names = detail::exception_names;
-
-/// The daemon's names that are not listed. In static memory, never freed: a code may outlive
-/// everything, and a daemon that invents names cannot use up the heap.
-class unlisted_names {
- public:
-  static constexpr int first_value = 1000;
-
-  int value_of(std::string_view name) noexcept {
-    name = shortened(name);
-    const std::lock_guard lock(mutex_);
-    const std::size_t count = count_.load(std::memory_order_relaxed);
-    for (std::size_t i = 0; i < count; ++i) {
-      if (names_[i].view() == name) return first_value + static_cast<int>(i);
-    }
-    if (name.empty() || count == names_.size()) return shared_value;
-    names_[count].assign(name);
-    count_.store(count + 1, std::memory_order_release);
-    return first_value + static_cast<int>(count);
-  }
-
-  [[nodiscard]] std::string_view name_of(int value) const noexcept {
-    if (value == shared_value) return "(other)";
-    const std::size_t count = count_.load(std::memory_order_acquire);
-    if (value < first_value || value >= first_value + static_cast<int>(count)) return {};
-    return names_[static_cast<std::size_t>(value - first_value)].view();
-  }
-
- private:
-  static constexpr int shared_value = first_value - 1;
-
-  struct entry {
-    std::array<char, 127> text{};
-    unsigned char size = 0;
-
-    void assign(std::string_view name) noexcept {
-      std::copy(name.begin(), name.end(), text.begin());
-      size = static_cast<unsigned char>(name.size());
-    }
-    [[nodiscard]] std::string_view view() const noexcept { return {text.data(), size}; }
-  };
-
-  /// What fits into an entry, without a part of a UTF-8 sequence at its end.
-  static std::string_view shortened(std::string_view name) noexcept {
-    std::size_t size = std::tuple_size_v<decltype(entry::text)>;
-    if (name.size() <= size) return name;
-    while (size > 0 && (static_cast<unsigned char>(name[size]) & 0xc0U) == 0x80) --size;
-    return name.substr(0, size);
-  }
-
-  std::mutex mutex_;
-  std::array<entry, 256> names_{};
-  std::atomic<std::size_t> count_{0};
-};
-
-/// One object that is never destroyed.
-template <class T>
-T& immortal() noexcept {
-  alignas(T) static std::byte memory[sizeof(T)];
-  static T& object = *::new (static_cast<void*>(memory)) T;
-  return object;
-}
 
 std::string unknown(int value) { return "unknown error " + std::to_string(value); }
 
@@ -128,8 +64,10 @@ class daemon_errors final : public std::error_category {
         return name +
                ": the position is out of range; use one between the last checkpoint and "
                "the last record";
+      case checkpoint_errc::other:
+        return "the daemon reported an exception that kclxx does not know; the log has its name";
     }
-    return name.empty() ? unknown(value) : name + ": see the daemon's log";
+    return unknown(value);
   }
 };
 
@@ -158,12 +96,19 @@ class conditions final : public std::error_category {
 
 }  // namespace
 
-const std::error_category& local_category() noexcept { return immortal<local_errors>(); }
+const std::error_category& local_category() noexcept {
+  static const auto& made = *new local_errors;
+  return made;
+}
 
-const std::error_category& checkpoint_category() noexcept { return immortal<daemon_errors>(); }
+const std::error_category& checkpoint_category() noexcept {
+  static const auto& made = *new daemon_errors;
+  return made;
+}
 
 const std::error_category& checkpoint_condition_category() noexcept {
-  return immortal<conditions>();
+  static const auto& made = *new conditions;
+  return made;
 }
 
 std::error_code make_error_code(errc value) noexcept {
@@ -180,10 +125,7 @@ std::error_condition make_error_condition(checkpoint_condition value) noexcept {
 
 std::error_code make_checkpoint_error_code(std::string_view daemon_name) noexcept {
   const auto listed = std::find(listed_names.begin(), listed_names.end(), daemon_name);
-  const int value = listed != listed_names.end()
-                        ? static_cast<int>(listed - listed_names.begin()) + 1
-                        : immortal<unlisted_names>().value_of(daemon_name);
-  return {value, checkpoint_category()};
+  return static_cast<checkpoint_errc>(listed - listed_names.begin() + 1);
 }
 
 std::string_view daemon_error_name(const std::error_code& code) noexcept {
@@ -192,7 +134,7 @@ std::string_view daemon_error_name(const std::error_code& code) noexcept {
   if (value >= 1 && value <= static_cast<int>(listed_names.size())) {
     return listed_names[static_cast<std::size_t>(value - 1)];
   }
-  return immortal<unlisted_names>().name_of(value);
+  return {};
 }
 
 }  // namespace kclxx

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <system_error>
 
+#include <kclxx/detail/shard_service.hpp>
 #include <kclxx/error.hpp>
 #include <kclxx/log.hpp>
 #include <kclxx/observer.hpp>
@@ -81,12 +82,15 @@ inline std::string message_of(const std::exception_ptr& thrown) {
   return "an exception that is not a std::exception";
 }
 
-/// Whether it is a std::system_error of a lost lease: a checkpoint_error, or a fenced_error.
+/// Whether it is a std::system_error of a lost lease: a checkpoint_error, or a fenced_error; or the
+/// process_ended of the test kit.
 inline bool is_lease_gone(const std::exception_ptr& thrown) {
   try {
     if (thrown) std::rethrow_exception(thrown);
   } catch (const std::system_error& error) {
     return error.code() == checkpoint_condition::lease_gone;
+  } catch (const process_ended&) {
+    return true;
   } catch (...) {  // NOLINT(bugprone-empty-catch): any other
   }
   return false;

@@ -6,7 +6,6 @@
 
 #include <kclxx/sequence_position.hpp>
 
-#include "base/fnv.hpp"
 #include "base/printable.hpp"
 
 namespace kclxx {
@@ -73,16 +72,6 @@ std::strong_ordering operator<=>(const sequence_position& a, const sequence_posi
     if (const auto by_digits = x <=> y; by_digits != 0) return by_digits;
   }
   return a.sub_sequence_number_ <=> b.sub_sequence_number_;
-}
-
-std::size_t hash_value(const sequence_position& position) noexcept {
-  detail::fnv_hash hash;
-  hash.add(static_cast<std::uint64_t>(position.kind_));
-  if (position.is_number()) {
-    hash.add(std::uint64_t{std::hash<std::string_view>()(position.significant_digits())});
-  }
-  hash.add(std::uint64_t{position.sub_sequence_number_});
-  return static_cast<std::size_t>(hash.value() ^ (hash.value() >> 32U));
 }
 
 std::string to_string(const sequence_position& position) {

@@ -2,7 +2,7 @@
 #include <stdexcept>
 
 #include <kclxx/checkpointer.hpp>
-#include <kclxx/detail/shard_service_wrapper.hpp>
+#include <kclxx/detail/shard_service.hpp>
 #include <kclxx/record_processor.hpp>
 #include <kclxx/shard_context.hpp>
 
@@ -19,7 +19,6 @@ bool detail::shard_service::is_observed() const noexcept { return false; }
 void detail::shard_service::request_worker_stop() {
   log(log_level::warning, "the worker is not asked to stop: no daemon runs this program");
 }
-detail::shard_service_wrapper::~shard_service_wrapper() = default;
 
 std::chrono::system_clock::time_point detail::shard_service::date() const {
   return std::chrono::system_clock::now();
@@ -72,7 +71,7 @@ void checkpointer::checkpoint_until(const checkpoint_target& target, clock::time
 }
 
 void checkpointer::async_checkpoint(const checkpoint_target& target,
-                                    checkpoint_handler handler) const {
+                                    std::function<void(std::error_code)> handler) const {
   service_->async_checkpoint(target.position(), std::move(handler));
 }
 

@@ -3,7 +3,11 @@
 
 #include <chrono>
 #include <cstddef>
+#include <map>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <kclxx/log.hpp>
@@ -12,8 +16,7 @@ namespace kclxx::driver {
 
 /// Leaves out warnings that repeat: of each kind, the first few in a minute are written, and the
 /// next one after that minute gives the number that was left out. Two messages are of one kind when
-/// they differ in numbers only. When a minute has many kinds, those that come last are one kind.
-/// What is left out is told: at the latest by rest(), or when its kind makes room for another.
+/// they differ in numbers only. Once there are many kinds, all further ones are one kind.
 ///
 /// Thread safety: none.
 class log_limiter {
@@ -21,24 +24,57 @@ class log_limiter {
   using time_point = std::chrono::steady_clock::time_point;
   static constexpr std::size_t most_in_a_period = 10;
   static constexpr std::chrono::minutes period{1};
+  static constexpr std::size_t most_kinds = 64;  // texts come from users, too
 
-  /// The messages to write. Errors and infos always pass.
-  std::vector<std::string> pass(log_level level, std::string text, time_point now);
+  /// The message to write, if it is to be written. Errors and infos always are.
+  std::optional<std::string> pass(log_level level, std::string text, time_point now) {
+    if (level != log_level::warning) return text;
+    std::string pattern = pattern_of(text);
+    if (kinds_.size() >= most_kinds && !kinds_.contains(pattern)) pattern.clear();
+    kind& current = kinds_.try_emplace(std::move(pattern), kind{now}).first->second;
+    if (now - current.began >= period) {
+      current.began = now;
+      current.count = 1;
+      return with_number(std::move(text), std::exchange(current.left_out, 0));
+    }
+    if (++current.count <= most_in_a_period) return text;
+    ++current.left_out;
+    current.last = std::move(text);
+    return std::nullopt;
+  }
   /// At the end: a message for each kind of which some were left out.
-  std::vector<std::string> rest();
+  std::vector<std::string> rest() {
+    std::vector<std::string> messages;
+    for (auto& [pattern, one] : std::exchange(kinds_, {})) {
+      if (one.left_out > 0) messages.push_back(with_number(one.last, one.left_out - 1));
+    }
+    return messages;
+  }
 
  private:
   struct kind {
-    std::string pattern;
     time_point began;
     std::size_t count = 0;
     std::size_t left_out = 0;
     std::string last{};
   };
 
-  std::size_t kind_of(const std::string& text, time_point now, std::vector<std::string>& passed);
+  /// The text with each number as a single #.
+  static std::string pattern_of(std::string_view text) {
+    std::string pattern;
+    for (const char c : text) {
+      const bool is_digit = c >= '0' && c <= '9';
+      if (!is_digit || !pattern.ends_with('#')) pattern += is_digit ? '#' : c;
+    }
+    return pattern;
+  }
+  static std::string with_number(std::string text, std::size_t left_out) {
+    if (left_out == 0) return text;
+    return std::move(text) + " (" + std::to_string(left_out) + " more like this " +
+           (left_out == 1 ? "was" : "were") + " left out)";
+  }
 
-  std::vector<kind> kinds_;  // the few that there are; the first takes what finds no room
+  std::map<std::string, kind> kinds_;
 };
 
 }  // namespace kclxx::driver

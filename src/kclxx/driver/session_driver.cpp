@@ -129,17 +129,15 @@ void session_driver::write() {
 
 void session_driver::log(log_level level, std::string text,
                          const std::optional<sequence_position>& position) {
-  auto passed = limiter_.pass(level, std::move(text), host_.now());
-  for (std::string& one : passed) {
-    const bool is_about_position = &one == &passed.back();  // the ones before tell a number
-    host_.write_log(level, std::move(one), is_about_position ? position : std::nullopt);
+  if (auto passed = limiter_.pass(level, std::move(text), host_.now())) {
+    host_.write_log(level, *std::move(passed), position);
   }
 }
 
 void session_driver::notify(session::waiter_id waiter, std::error_code result) {
   auto found = handlers_.extract(waiter);
   if (found.empty()) return host_.wake(waiter, result);
-  run_handler(std::move(found.mapped()), result);
+  host_.run_handler(std::move(found.mapped()), result);
 }
 
 namespace {

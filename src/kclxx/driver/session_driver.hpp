@@ -127,7 +127,7 @@ class host {
   virtual void write_log(log_level level, std::string text,
                          const std::optional<sequence_position>& position) = 0;
   virtual void request_stop() = 0;
-  virtual void run_handler(std::shared_ptr<checkpoint_handler> handler, std::error_code result) = 0;
+  virtual void run_handler(checkpoint_handler handler, std::error_code result) = 0;
 };
 
 /// What user code has thrown, as a message; `source` is what it was, for instance this. It calls
@@ -233,10 +233,6 @@ class session_driver {
   void warn_once(oddity what, std::string text);
   void warn_of_oddities(const line_decoder::decoded& line);
   void notify(session::waiter_id waiter, std::error_code result);
-  /// Shared, since a std::function, in which a host keeps it, must be copyable.
-  void run_handler(checkpoint_handler handler, std::error_code result) {
-    host_.run_handler(std::make_shared<checkpoint_handler>(std::move(handler)), result);
-  }
 
   run_options options_;
   host& host_;

@@ -88,10 +88,6 @@ std::string read_log_variable(std::string_view value, log_options& options) {
   return {};
 }
 
-}  // namespace kclxx::observability
-
-namespace kclxx {
-
 namespace {
 
 /// The log quotes records. Where others may write, too, a link could lead it into another file, a
@@ -110,19 +106,10 @@ std::error_code append(const std::string& file, const std::string& line) noexcep
 
 }  // namespace
 
-namespace observability {
-
 log_output::log_output(log_options options, int descriptor)
     : options_(std::move(options)), descriptor_(descriptor) {}
 
 void log_output::write(const log_entry& entry) const noexcept {
-  try {
-    write_or_throw(entry);
-  } catch (...) {  // NOLINT(bugprone-empty-catch): a log line must not end the shard
-  }
-}
-
-void log_output::write_or_throw(const log_entry& entry) const {
   if (entry.level < options_.level) return;
   const auto now = std::chrono::system_clock::now();
   const bool is_json = options_.json;
@@ -152,20 +139,4 @@ log_options with_environment(log_options options, const detail::environment& var
   return options;
 }
 
-}  // namespace observability
-
-class log_writer::state final : public observability::log_output {
- public:
-  using log_output::log_output;
-};
-
-log_writer::log_writer(const log_options& options, int descriptor) {
-  std::vector<std::string> reported_by_run;
-  state_ = std::make_shared<const state>(
-      observability::with_environment(options, detail::own_environment, reported_by_run),
-      descriptor);
-}
-
-void log_writer::operator()(const log_entry& entry) const noexcept { state_->write(entry); }
-
-}  // namespace kclxx
+}  // namespace kclxx::observability

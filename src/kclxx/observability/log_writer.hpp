@@ -38,8 +38,6 @@ class log_output {
   void write(const log_entry& entry) const noexcept;
 
  private:
-  void write_or_throw(const log_entry& entry) const;
-
   log_options options_;
   int descriptor_;
   mutable std::atomic<bool> has_reported_ = false;  // that the file cannot be written

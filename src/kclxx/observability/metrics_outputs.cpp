@@ -4,17 +4,24 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <exception>
 #include <fcntl.h>
-#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string_view>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
 
+#include <kclxx/version.hpp>
+
 #include "base/duration.hpp"
 #include "io/lines.hpp"
-#include "observability/text_format.hpp"
+#include "protocol/json_string.hpp"
 
 namespace kclxx::observability {
 
@@ -125,11 +132,12 @@ std::error_code last_error() { return {errno, std::generic_category()}; }
 }  // namespace
 
 std::error_code metrics_file::write(std::string_view text) {
-  if (!std::exchange(has_swept_, true)) remove_temporary_files();
   // Its name does not end in .prom, so the collector leaves it alone.
   static std::atomic<unsigned> count = 0;
   const std::string temporary =
       path_ + '.' + std::to_string(::getpid()) + '-' + std::to_string(count++);
+  // Of a process with this number that was killed while it wrote.
+  ::unlink(temporary.c_str());
   // Others may write to the directory: what they have put there is neither written to nor followed.
   // Nobody else can open it before it has its lock.
   const int fd =
@@ -156,21 +164,6 @@ std::error_code metrics_file::write(std::string_view text) {
   return error;
 }
 
-/// Those of processes that were killed while they wrote.
-void metrics_file::remove_temporary_files() const {
-  const std::filesystem::path path(path_);
-  const std::string prefix = path.filename().string() + '.';
-  std::error_code error;
-  for (std::filesystem::directory_iterator at(path.parent_path(), error), end; !error && at != end;
-       at.increment(error)) {
-    const std::string name = at->path().filename().string();
-    if (name.starts_with(prefix) &&
-        name.find_first_not_of("0123456789-", prefix.size()) == std::string::npos) {
-      ::unlink(at->path().c_str());
-    }
-  }
-}
-
 void metrics_file::remove() noexcept {
   struct stat about {};
   if (!written_ || ::stat(path_.c_str(), &about) != 0) return;
@@ -178,6 +171,320 @@ void metrics_file::remove() noexcept {
     ::unlink(path_.c_str());
   }
   written_.reset();
+}
+
+namespace {
+
+/// A label's value, or a help text, with its escapes.
+std::string escaped(std::string_view value, char quote = '"') {
+  std::string text;
+  for (const char c : value) {
+    if (c == '\\' || c == quote) text += '\\';
+    if (c == '\n') {
+      text += "\\n";
+    } else {
+      text += c;
+    }
+  }
+  return text;
+}
+
+std::string label(std::string_view name, std::string_view value) {
+  return std::string(name) + "=\"" + escaped(protocol::replace_invalid_utf8(value)) + '"';
+}
+
+std::string labels_of(const observer::shard_names& names) {
+  return label("application", names.application_name.value_or(unknown_name)) + ',' +
+         label("stream", names.stream_name.value_or(unknown_name)) + ',' +
+         label("shard", names.shard_id);
+}
+
+class writer {
+ public:
+  writer(const figures& figures, const observer::shard_names& names)
+      : figures_(figures), labels_(labels_of(names)) {}
+
+  std::string text() && {
+    const auto families = metrics_recorder::families();
+    for (std::size_t i = 0; i < families.size(); ++i) {
+      family(static_cast<metric>(i), families[i]);
+    }
+    return std::move(text_);
+  }
+
+ private:
+  void family(metric figure, const metrics_recorder::metric_family& about) {
+    static constexpr std::string_view types[] = {"counter", "gauge", "histogram"};
+    const std::string name(about.name);
+    text_.append("# HELP ").append(name).append(" ").append(about.help);
+    text_.append("\n# TYPE ").append(name).append(" ");
+    text_.append(types[static_cast<std::size_t>(about.type)]).append("\n");
+    switch (about.type) {
+      case metrics_recorder::metric_type::counter:
+        return counters(figure, about, name);
+      case metrics_recorder::metric_type::gauge:
+        return sample(name, figure == metric::build_info ? label(about.label, version) : "",
+                      to_text(figures_.gauge(figure)));
+      case metrics_recorder::metric_type::histogram:
+        return histogram(figures_.histogram(figure), name);
+    }
+  }
+
+  void counters(metric figure, const metrics_recorder::metric_family& about,
+                const std::string& name) {
+    if (about.label.empty()) return sample(name, "", std::to_string(figures_.counter(figure)));
+    for (const auto& [family, values] : figures_.labels) {
+      if (family != figure) continue;
+      for (const auto& value : values) {
+        sample(name, label(about.label, value.label), std::to_string(value.value));
+      }
+    }
+  }
+
+  void histogram(const histogram_figures& values, const std::string& name) {
+    const auto bounds = metrics_recorder::histogram_buckets();
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < bounds.size(); ++i) {
+      sum += values.counts.at(i);
+      sample(name + "_bucket", label("le", to_text(bounds[i])), std::to_string(sum));
+    }
+    const std::string all = std::to_string(values.count());
+    sample(name + "_bucket", label("le", "+Inf"), all);
+    sample(name + "_sum", "", to_text(values.sum));
+    sample(name + "_count", "", all);
+  }
+
+  void sample(const std::string& name, const std::string& own_label, const std::string& value) {
+    text_.append(name).append("{").append(labels_);
+    if (!own_label.empty()) text_.append(",").append(own_label);
+    text_.append("} ").append(value).append("\n");
+  }
+
+  const figures& figures_;
+  std::string labels_;
+  std::string text_;
+};
+
+/// Errors of the functions below: std::invalid_argument.
+void require(bool is_valid, const std::string& problem) {
+  if (!is_valid) throw std::invalid_argument(problem);
+}
+
+bool is_name(std::string_view text, std::string_view others) {
+  const auto may_be_in_it = [&](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           others.find(c) != std::string_view::npos;
+  };
+  return !text.empty() && !(text[0] >= '0' && text[0] <= '9') &&
+         std::all_of(text.begin(), text.end(), may_be_in_it);
+}
+
+/// Those of a figure, sorted by name: equal if they are the same for Prometheus.
+std::map<std::string, std::string> own_labels(const own_metric& own) {
+  std::map<std::string, std::string> labels;
+  for (const auto& [name, value] : own.labels) {
+    require(is_name(name, "_") && !name.starts_with("__"),
+            "'" + name + "' is no label that Prometheus accepts");
+    require(name != "application" && name != "stream" && name != "shard",
+            "the label '" + name + "' is kclxx's");
+    require(protocol::is_utf8(value), "the value of the label '" + name + "' is not UTF-8");
+    require(labels.emplace(name, value).second, "the label '" + name + "' is there twice");
+  }
+  std::erase_if(labels, [](const auto& each) { return each.second.empty(); });
+  return labels;
+}
+
+void require_valid(const own_metric& own) {
+  require(is_name(own.name, "_:"), "Prometheus accepts no such name");
+  require(!own.name.starts_with("kclxx_"), "the names that begin with kclxx_ are kclxx's");
+  require(protocol::is_utf8(own.help), "its help is not UTF-8");
+}
+
+std::string number_text(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
+  return to_text(value);
+}
+
+/// The figures of one name.
+struct own_family {
+  const own_metric* first;
+  std::set<std::map<std::string, std::string>> labels;
+  std::string lines;
+};
+
+/// Part of a file's name. Distinct texts stay distinct.
+std::string file_part(std::string_view text, std::string_view plain) {
+  static constexpr char digits[] = "0123456789ABCDEF";
+  std::string part;
+  for (const char c : text) {
+    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                          (c >= '0' && c <= '9') || plain.find(c) != std::string_view::npos;
+    const auto byte = static_cast<unsigned char>(c);
+    if (is_plain) {
+      part += c;
+    } else {
+      part.append({'%', digits[byte >> 4], digits[byte & 15]});
+    }
+  }
+  return part;
+}
+
+}  // namespace
+
+std::string to_prometheus_text(const figures& figures, const observer::shard_names& names) {
+  return writer(figures, names).text();
+}
+
+std::string own_metrics_text(
+    const std::vector<own_metric>& own, const observer::shard_names& names,
+    const std::function<void(const std::string&, const std::string&)>& refuse) {
+  const std::string common = labels_of(names);
+  std::map<std::string, own_family> families;
+  for (const own_metric& each : own) {
+    try {
+      require_valid(each);
+      const auto labels = own_labels(each);
+      own_family& family = families.try_emplace(each.name, own_family{&each, {}, {}}).first->second;
+      require(family.labels.insert(labels).second, "it has two values with the same labels");
+      family.lines.append(each.name).append("{").append(common);
+      for (const auto& [name, value] : labels) family.lines.append(",").append(label(name, value));
+      family.lines.append("} ").append(number_text(each.value)).append("\n");
+    } catch (const std::invalid_argument& error) {
+      refuse(each.name, error.what());
+    }
+  }
+  std::string text;
+  for (const auto& [name, family] : families) {
+    const std::string help = family.first->help.empty() ? name : family.first->help;
+    const bool is_counter = family.first->type == own_metric::metric_type::counter;
+    text.append("# HELP ").append(name).append(" ").append(escaped(help, '\\'));
+    text.append("\n# TYPE ").append(name).append(is_counter ? " counter\n" : " gauge\n");
+    text.append(family.lines);
+  }
+  return text;
+}
+
+std::string metrics_file_name(const observer::shard_names& names) {
+  return "kclxx." + file_part(names.application_name.value_or(unknown_name), "-_.") + '.' +
+         file_part(names.shard_id, "-_") + ".prom";
+}
+
+namespace {
+
+/// Figures that stand for an interval.
+class difference {
+ public:
+  difference(const figures& previous, const figures& now) : previous_(previous), now_(now) {}
+
+  [[nodiscard]] std::uint64_t counter(metric family) const {
+    return now_.counter(family) - previous_.counter(family);
+  }
+  [[nodiscard]] double gauge(metric family) const { return now_.gauge(family); }
+  /// std::nullopt when no value was entered.
+  [[nodiscard]] std::optional<double> mean(metric family) const {
+    const histogram_figures& now = now_.histogram(family);
+    const histogram_figures& before = previous_.histogram(family);
+    const std::uint64_t count = now.count() - before.count();
+    if (count == 0) return std::nullopt;
+    return (now.sum - before.sum) / static_cast<double>(count);
+  }
+
+ private:
+  const figures& previous_;
+  const figures& now_;
+};
+
+std::string fixed(double value) {
+  char digits[64];
+  std::snprintf(digits, sizeof digits, "%.1f", value);
+  return digits;
+}
+
+std::string bytes(std::uint64_t count) {
+  if (count < 1'000'000) return fixed(static_cast<double>(count) / 1e3) + " kB";
+  return fixed(static_cast<double>(count) / 1e6) + " MB";
+}
+
+std::optional<std::string> cloudwatch_value(const difference& figures, metric figure,
+                                            metrics_recorder::metric_type type) {
+  switch (type) {
+    case metrics_recorder::metric_type::counter:
+      return std::to_string(figures.counter(figure));
+    case metrics_recorder::metric_type::gauge:
+      return to_text(figures.gauge(figure));
+    case metrics_recorder::metric_type::histogram:
+      break;
+  }
+  const auto mean = figures.mean(figure);
+  return mean ? std::optional(to_text(*mean)) : std::nullopt;
+}
+
+void append_dimension(std::string& out, std::string_view name, std::string_view value) {
+  out += ',';
+  protocol::append_quoted(out, name);
+  out += ':';
+  protocol::append_quoted(out, value);
+}
+
+}  // namespace
+
+std::string summary_line(const figures& previous, const figures& now,
+                         std::chrono::steady_clock::duration time) {
+  const difference change(previous, now);
+  const double seconds = std::chrono::duration<double>(time).count();
+  const auto counter = [&](metric figure) { return std::to_string(change.counter(figure)); };
+  const std::uint64_t records = change.counter(metric::records);
+  const auto mean = change.mean(metric::process_duration);
+  char interval[32];
+  std::snprintf(interval, sizeof interval, "%.0f", seconds);
+  return "in " + std::string(interval) + " s: " + std::to_string(records) + " records (" +
+         fixed(seconds > 0 ? static_cast<double>(records) / seconds : 0) + "/s), " +
+         bytes(change.counter(metric::record_bytes)) + ", " + counter(metric::batches) +
+         " batches" + (mean ? " of " + fixed(*mean * 1e3) + " ms" : "") + "; " +
+         fixed(change.gauge(metric::behind_latest)) + " s behind; " +
+         std::to_string(static_cast<std::uint64_t>(change.gauge(metric::in_flight_records))) +
+         " in flight; " + counter(metric::checkpoints) + " checkpoints, " +
+         counter(metric::checkpoint_errors) + " failed; " + counter(metric::retries) +
+         " retries, " + counter(metric::parked_records) + " parked, " +
+         counter(metric::skipped_records) + " skipped";
+}
+
+std::string cloudwatch_line(const figures& previous, const figures& now,
+                            const observer::shard_names& names,
+                            std::chrono::system_clock::time_point date) {
+  const difference change(previous, now);
+  const auto families = metrics_recorder::families();
+  std::string declared;
+  std::string values;
+  for (std::size_t i = 0; i < families.size(); ++i) {
+    const metrics_recorder::metric_family& about = families[i];
+    if (about.cloudwatch_name.empty()) continue;
+    const auto value = cloudwatch_value(change, static_cast<metric>(i), about.type);
+    if (!value) continue;
+    const std::string name(about.cloudwatch_name);
+    declared += declared.empty() ? "" : ",";
+    declared +=
+        R"({"Name":")" + name + R"(","Unit":")" + std::string(about.cloudwatch_unit) + R"("})";
+    values += ",\"" + name + "\":" + *value;
+  }
+  // CloudWatch accepts no empty dimension.
+  std::string dimensions;
+  std::string members;
+  const auto dimension = [&](const char* name, const std::optional<std::string>& value) {
+    if (!value || value->empty()) return;
+    dimensions += std::string(dimensions.empty() ? "" : ",") + '"' + name + '"';
+    append_dimension(members, name, *value);
+  };
+  dimension("Application", names.application_name);
+  dimension("Stream", names.stream_name);
+  const std::string all_shards = "[" + dimensions + "]";
+  dimension("Shard", names.shard_id);
+  const auto milliseconds =
+      std::chrono::duration_cast<std::chrono::milliseconds>(date.time_since_epoch()).count();
+  return R"({"_aws":{"Timestamp":)" + std::to_string(milliseconds) +
+         R"(,"CloudWatchMetrics":[{"Namespace":"kclxx","Dimensions":[)" + all_shards + ",[" +
+         dimensions + R"(]],"Metrics":[)" + declared + "]}]}" + members + values + "}";
 }
 
 }  // namespace kclxx::observability

@@ -115,20 +115,15 @@ void metrics_recorder::note(const observer::event_source&, const observer::callb
 void metrics_recorder::note(const observer::event_source& source,
                             const observer::checkpoint_answered& event) {
   observe(metric::checkpoint_duration, seconds(event.duration));
-  if (!event.error.empty()) return add(metric::checkpoint_errors, 1, label_of(event.error));
+  if (!event.error.empty()) {
+    // Names come from the daemon: however many there are, the series are few.
+    const auto known =
+        std::find(checkpoint_error_names.begin(), checkpoint_error_names.end(), event.error);
+    const bool is_known = known != checkpoint_error_names.end();
+    return add(metric::checkpoint_errors, 1, is_known ? *known : "other");
+  }
   add(metric::checkpoints, 1);
   set(metric::last_checkpoint, seconds(source.date));
-}
-
-/// Names come from the daemon: however many there are, the series are few.
-std::string_view metrics_recorder::label_of(const std::string& error) {
-  constexpr std::size_t most = 14;
-  const auto known = std::find(checkpoint_error_names.begin(), checkpoint_error_names.end(), error);
-  if (known != checkpoint_error_names.end()) return *known;
-  auto found = std::find(other_errors_.begin(), other_errors_.end(), error);
-  if (found != other_errors_.end()) return *found;
-  if (other_errors_.size() >= most) return "other";
-  return other_errors_.emplace_back(error);
 }
 
 void metrics_recorder::note(const observer::event_source& source,

@@ -165,16 +165,6 @@ std::string count_of(std::int64_t count, const char* noun) {
 
 }  // namespace
 
-bool is_lease_gone(const std::exception_ptr& thrown) {
-  try {
-    std::rethrow_exception(thrown);
-  } catch (const detail::process_ended&) {  // in a test; the record has not failed
-    return true;
-  } catch (...) {
-    return detail::is_lease_gone(thrown);
-  }
-}
-
 observer::record_attempted attempt_event(const record& attempted, int attempt,
                                          std::chrono::nanoseconds duration,
                                          const std::exception_ptr& thrown) {

@@ -92,10 +92,8 @@ class circuit {
   std::chrono::milliseconds wait_{0};
 };
 
+using detail::is_lease_gone;
 using detail::message_of;
-
-/// The same as detail::is_lease_gone; also true for the process_ended of the test kit.
-bool is_lease_gone(const std::exception_ptr& thrown);
 
 /// The policy as processors use it, with the parking lot that it needs. No wait is 0, so that
 /// nothing is tried in a hot loop; a day at most, so that sums do not overflow.

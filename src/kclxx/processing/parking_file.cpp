@@ -17,6 +17,7 @@
 #include <kclxx/shard_context.hpp>
 
 #include "io/descriptor.hpp"
+#include "io/lines.hpp"
 #include "protocol/base64.hpp"
 #include "protocol/json_string.hpp"
 
@@ -69,7 +70,8 @@ class locked_file {
   /// Errors: std::system_error; the file is then as before, as far as that can be had.
   void append_durably(std::string_view text) {
     try {
-      write(text);
+      const std::error_code error = io::write_all(fd_.get(), text);
+      if (error) throw std::system_error(error, "cannot write to " + path_.string());
       if (::fdatasync(fd_.get()) != 0) raise("cannot synchronize", path_);
       // A new file, and a name that another process gave it, can get lost, too.
       const path directory = path_.has_parent_path() ? path_.parent_path() : path(".");
@@ -118,15 +120,6 @@ class locked_file {
     if (errno != ENOENT) raise("cannot read", path_);
     return false;
   }
-  void write(std::string_view text) {
-    while (!text.empty()) {
-      const ssize_t written = ::write(fd_.get(), text.data(), text.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) raise("cannot write to", path_);
-      text.remove_prefix(static_cast<std::size_t>(written));
-    }
-  }
-
   const path& path_;
   io::descriptor fd_;
   off_t size_ = 0;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "protocol/base64.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <string_view>
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -246,42 +246,17 @@ base64_blocks vectorized_base64_blocks() noexcept { return nullptr; }
 
 #endif
 
-namespace {
-
-using pair = std::array<char, 2>;
-
-/// Two characters at a time: half the lookups, and 8 KiB of table.
-constexpr std::array<pair, 4096> make_pairs() {
-  std::array<pair, 4096> result{};
-  for (std::size_t i = 0; i < result.size(); ++i) {
-    result[i] = {base64_alphabet[i >> 6], base64_alphabet[i & 63]};
-  }
-  return result;
-}
-constexpr std::array<pair, 4096> encoded_pairs = make_pairs();
-
-}  // namespace
-
 void append_base64(std::string& out, std::string_view bytes) {
-  const std::size_t begin = out.size();
-  out.resize(begin + (bytes.size() + 2) / 3 * 4);
-  char* target = out.data() + begin;
-  const auto at = [&](std::size_t index) {
-    return std::uint32_t{static_cast<unsigned char>(bytes[index])};
-  };
-  std::size_t i = 0;
-  for (; i + 3 <= bytes.size(); i += 3, target += 4) {
-    const std::uint32_t bits = at(i) << 16 | at(i + 1) << 8 | at(i + 2);
-    std::memcpy(target, encoded_pairs[bits >> 12].data(), 2);
-    std::memcpy(target + 2, encoded_pairs[bits & 0xFFF].data(), 2);
+  for (; !bytes.empty(); bytes.remove_prefix(std::min<std::size_t>(bytes.size(), 3))) {
+    const auto at = [&](std::size_t index) {
+      return index < bytes.size() ? std::uint32_t{static_cast<unsigned char>(bytes[index])} : 0;
+    };
+    const std::uint32_t bits = at(0) << 16 | at(1) << 8 | at(2);
+    out += base64_alphabet[bits >> 18];
+    out += base64_alphabet[bits >> 12 & 63];
+    out += bytes.size() > 1 ? base64_alphabet[bits >> 6 & 63] : '=';
+    out += bytes.size() > 2 ? base64_alphabet[bits & 63] : '=';
   }
-  const std::size_t rest = bytes.size() - i;
-  if (rest == 0) return;
-  const std::uint32_t bits = at(i) << 16 | (rest == 2 ? at(i + 1) << 8 : 0);
-  target[0] = base64_alphabet[bits >> 18];
-  target[1] = base64_alphabet[bits >> 12 & 63];
-  target[2] = rest == 2 ? base64_alphabet[bits >> 6 & 63] : '=';
-  target[3] = '=';
 }
 
 }  // namespace kclxx::protocol

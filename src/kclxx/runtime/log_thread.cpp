@@ -92,12 +92,10 @@ bool log_thread::finish(std::chrono::milliseconds patience, clock::time_point la
                         std::chrono::milliseconds for_count) {
   const auto to = open_state();
   if (!to) return drain(latest);
-  bool is_written = false;
-  drain_while_read(to->waiting, [&] {
-    is_written = drain(std::min(clock::now() + patience, latest));
-    return is_written || clock::now() >= latest;
-  });
-  if (is_written) return true;
+  for (std::size_t before = to->waiting;; before = to->waiting) {
+    if (drain(std::min(clock::now() + patience, latest))) return true;
+    if (clock::now() >= latest || to->waiting >= before) break;
+  }
   to->is_cut = true;
   return drain(clock::now() + for_count);
 }

@@ -16,17 +16,6 @@
 
 namespace kclxx::runtime {
 
-/// Drains again as long as lines were written meanwhile. `waiting`: the lines that are not written
-/// yet; `drain`: waits, and returns whether there is nothing to wait for any more. False when it
-/// has waited in vain.
-template <class Count, class Drain>
-bool drain_while_read(const Count& waiting, const Drain& drain) {
-  for (std::size_t before = waiting; !drain(); before = waiting) {
-    if (waiting >= before) return false;
-  }
-  return true;
-}
-
 /// Writes log lines in order on a task_thread, and bounds how many wait: a stderr that nobody
 /// reads, or a log function that does not return, holds up neither the session nor its end.
 ///

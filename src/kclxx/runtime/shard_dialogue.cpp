@@ -9,7 +9,7 @@
 #include "io/stdio_guard.hpp"
 #include "io/task_thread.hpp"
 #include "runtime/log_thread.hpp"
-#include "runtime/threads.hpp"
+#include "runtime/user_tasks.hpp"
 
 namespace kclxx::runtime {
 
@@ -407,12 +407,11 @@ void shard_dialogue::write_log(log_level level, std::string text,
 
 void shard_dialogue::request_stop() { tasks_.request_stop(); }
 
-void shard_dialogue::run_handler(std::shared_ptr<checkpoint_handler> handler,
-                                 std::error_code result) {
+void shard_dialogue::run_handler(checkpoint_handler handler, std::error_code result) {
   tasks_.run([this, self = weak_from_this(), handler = std::move(handler), result] {
     std::exception_ptr thrown;
     try {
-      (*handler)(result);
+      handler(result);
     } catch (...) {
       thrown = std::current_exception();
     }

@@ -27,7 +27,6 @@
 #include "io/reactor.hpp"
 #include "observability/observation.hpp"
 #include "runtime/line_input.hpp"
-#include "runtime/threads.hpp"
 #include "runtime/user_tasks.hpp"
 
 namespace kclxx::runtime {
@@ -190,7 +189,7 @@ class shard_dialogue final : public detail::shard_service,
   void write_log(log_level level, std::string text,
                  const std::optional<sequence_position>& position) override;
   void request_stop() override;
-  void run_handler(std::shared_ptr<checkpoint_handler> handler, std::error_code result) override;
+  void run_handler(checkpoint_handler handler, std::error_code result) override;
   // and
   void let_loop_read();
   void watch();

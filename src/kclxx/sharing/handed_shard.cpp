@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "io/stdio_guard.hpp"
-#include "sharing/messages.hpp"
+#include "sharing/inheritance.hpp"
 
 namespace kclxx::sharing {
 

@@ -11,8 +11,6 @@
 #include <system_error>
 #include <unistd.h>
 
-#include "sharing/messages.hpp"
-
 namespace kclxx::sharing {
 
 namespace {

@@ -2,7 +2,6 @@
 #include "sharing/resident.hpp"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -11,7 +10,6 @@
 #include <future>
 #include <memory>
 #include <optional>
-#include <poll.h>
 #include <string_view>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -40,9 +38,6 @@ namespace asio = boost::asio;
 using asio::posix::stream_descriptor;
 
 namespace {
-
-/// The launcher that started a process that does not share waits for its end, a second at most.
-constexpr std::chrono::milliseconds refusing_time{200};
 
 /// A launcher, and the session of its shard once it has handed it over.
 struct connection : std::enable_shared_from_this<connection> {
@@ -219,13 +214,11 @@ class resident {
     drop(client);
   }
 
-  static std::array<io::descriptor*, 3> descriptors_of(connection& closed) {
-    return {&closed.shard->input, &closed.shard->output, &closed.shard->error};
-  }
-
   void close_shard(connection& closed) {
     output_.remove(closed.shard->error.get());
-    for (io::descriptor* fd : descriptors_of(closed)) fd->close();
+    for (io::descriptor* fd : {&closed.shard->input, &closed.shard->output, &closed.shard->error}) {
+      fd->close();
+    }
   }
 
   void refuse(const connection_ptr& client, std::string_view reason) {
@@ -294,33 +287,6 @@ exit_status serve_shards(inheritance start, const session_maker& make_session,
   // A thread that was abandoned may use it until the process ends.
   if (status != exit_status::ok) static_cast<void>(serving.release());  // NOLINT(bugprone-*)
   return status;
-}
-
-void refuse_shards(const inheritance& start, std::string_view reason) noexcept {
-  using std::chrono::milliseconds;
-  using clock = std::chrono::steady_clock;
-  std::array look{pollfd{start.connection.get(), POLLIN, 0},
-                  pollfd{start.listening.get(), POLLIN, 0}};
-  milliseconds left{-1};
-  clock::time_point end;
-  while (left.count() != 0) {
-    const int ready = ::poll(look.data(), look.size(), static_cast<int>(left.count()));
-    if (ready == -1 && errno != EINTR) break;
-    if (ready > 0 && look[0].revents != 0) {
-      send_refused(look[0].fd, reason);
-      look[0].fd = -1;
-      end = clock::now() + refusing_time;
-    }
-    if (ready > 0 && look[1].revents != 0) {
-      const io::descriptor socket(::accept4(look[1].fd, nullptr, nullptr, SOCK_CLOEXEC));
-      if (!socket.is_open()) break;
-      send_refused(socket.get(), reason);
-    }
-    if (look[0].fd == -1) {
-      left = std::max(milliseconds(0), std::chrono::ceil<milliseconds>(end - clock::now()));
-    }
-  }
-  remove_socket(start);
 }
 
 }  // namespace kclxx::sharing

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <string_view>
 
 #include <kclxx/exit_status.hpp>
 
@@ -49,9 +48,5 @@ using session_maker = std::function<std::unique_ptr<shard_session>(
 /// Errors: std::exception before anything was accepted.
 exit_status serve_shards(inheritance start, const session_maker& make_session,
                          std::chrono::milliseconds grace_time);
-
-/// Serves none. Launchers that come until shortly after the first was refused execute the program
-/// themselves; later ones start it again.
-void refuse_shards(const inheritance& start, std::string_view reason) noexcept;
 
 }  // namespace kclxx::sharing

@@ -197,7 +197,7 @@ class parked_records {
     std::size_t bytes = 0;
     const auto end_batch = [&] {
       if (batch.empty()) return;
-      daemon_model::append_process_records(result.dialogue, batch, 0);
+      result.dialogue += daemon_model::process_records_line(batch, 0);
       result.dialogue += '\n';
       batch.clear();
       numbers.clear();

@@ -12,7 +12,6 @@
 
 #include <kclxx/sequence_position.hpp>
 
-#include "daemon_model/lease.hpp"
 #include "daemon_model/lines.hpp"
 #include "daemon_model/shard_consumer.hpp"
 #include "protocol/message.hpp"

@@ -2,9 +2,7 @@
 #include <cstdlib>
 #include <set>
 #include <string>
-#include <thread>
 #include <unistd.h>
-#include <vector>
 
 #include <kclxx/error.hpp>
 
@@ -21,7 +19,7 @@ struct static_object {
     if (!is_watched) return;
     const bool works = make_error_code(errc::lease_lost) == checkpoint_condition::lease_gone &&
                        !make_error_code(errc::lease_lost).message().empty() &&
-                       make_checkpoint_error_code("AtExit").message().starts_with("AtExit");
+                       !make_checkpoint_error_code("AtExit").message().empty();
     ::_exit(works ? 42 : 1);
   }
   bool is_watched = false;
@@ -37,7 +35,7 @@ TEST_CASE("every error has a message that names the cause and the remedy", "[err
     CHECK(text.find(':') != std::string::npos);
     CHECK(seen.insert(text).second);
   }
-  for (int value = 1; value <= static_cast<int>(checkpoint_errc::illegal_argument); ++value) {
+  for (int value = 1; value <= static_cast<int>(checkpoint_errc::other); ++value) {
     const std::string text = make_error_code(static_cast<checkpoint_errc>(value)).message();
     CHECK(text.find("unknown") == std::string::npos);
     CHECK(text.find(';') != std::string::npos);
@@ -68,15 +66,11 @@ TEST_CASE("two of the daemon's errors are retried, and none of this library's", 
   CHECK_FALSE(std::error_code() == checkpoint_condition::retryable);
 }
 
-TEST_CASE("an error code keeps a daemon's name that is not listed", "[error][P12]") {
-  const std::error_code code = make_checkpoint_error_code("SomeNewException");
-  CHECK(code);
-  CHECK(code.category() == checkpoint_category());
-  CHECK(daemon_error_name(code) == "SomeNewException");
-  CHECK(code.message().find("SomeNewException") != std::string::npos);
-  CHECK(code == make_checkpoint_error_code("SomeNewException"));
-  CHECK(code != make_checkpoint_error_code("AnotherNewException"));
-  CHECK(checkpoint_error(code).name() == "SomeNewException");
+TEST_CASE("all names of the daemon that are not listed are one error", "[error][P12]") {
+  for (const char* const name : {"SomeNewException", "AnotherNewException", ""}) {
+    CHECK(make_checkpoint_error_code(name) == checkpoint_errc::other);
+  }
+  CHECK(daemon_error_name(checkpoint_errc::other).empty());
 }
 
 TEST_CASE("only an error of the daemon has a daemon's name", "[error][P12]") {
@@ -85,44 +79,6 @@ TEST_CASE("only an error of the daemon has a daemon's name", "[error][P12]") {
   CHECK(daemon_error_name({77, checkpoint_category()}).empty());
   CHECK(checkpoint_error(errc::lease_lost).name().empty());
   CHECK(errc::lease_lost != make_error_code(checkpoint_errc::throttled));
-}
-
-TEST_CASE("an empty name of the daemon is an error, too", "[error][P12]") {
-  CHECK(make_checkpoint_error_code(""));
-  CHECK(daemon_error_name(make_checkpoint_error_code("")) == "(other)");
-}
-
-TEST_CASE("a long name is cut between two characters", "[error]") {
-  const std::string cut(126, 'x');
-  CHECK(daemon_error_name(make_checkpoint_error_code(cut + "\xC3\xA4")) == cut);
-}
-
-TEST_CASE("at most 256 names that are not listed are kept", "[error]") {
-  // The other tests of this process have left a few there.
-  const auto body = [] {
-    const auto name_after = [](int i) {
-      return daemon_error_name(make_checkpoint_error_code("New" + std::to_string(i)));
-    };
-    int kept = 0;
-    while (kept < 300 && name_after(kept) == "New" + std::to_string(kept)) ++kept;
-    if (kept < 200 || kept > 256) return 1;
-    if (name_after(kept) != "(other)" || name_after(kept + 1) != "(other)") return 2;
-    return name_after(7) == "New7" ? 0 : 3;
-  };
-  CHECK(test::in_forked_copy(body).status == 0);
-}
-
-TEST_CASE("one name has one code when threads meet it at the same time", "[error]") {
-  std::vector<std::error_code> codes(8);
-  std::vector<std::thread> threads;
-  for (std::error_code& code : codes) {
-    threads.emplace_back([&code] { code = make_checkpoint_error_code("MetAtTheSameTime"); });
-  }
-  for (std::thread& thread : threads) thread.join();
-  for (const std::error_code& code : codes) {
-    CHECK(code == codes.front());
-    CHECK(daemon_error_name(code) == "MetAtTheSameTime");
-  }
 }
 
 TEST_CASE("one condition covers both codes of a lost lease", "[error]") {

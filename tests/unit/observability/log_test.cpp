@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <sys/stat.h>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -23,20 +24,6 @@ using test::temporary_folder;
 
 const log_entry warning{log_level::warning, "shardId-3", "it \"failed\"",
                         sequence_position("101", 2)};
-
-/// Restores what a test has set.
-class variable {
- public:
-  variable(const char* name, const std::string& value) : name_(name) {
-    ::setenv(name, value.c_str(), 1);
-  }
-  ~variable() { ::unsetenv(name_); }
-  variable(const variable&) = delete;
-  variable& operator=(const variable&) = delete;
-
- private:
-  const char* name_;
-};
 
 }  // namespace
 
@@ -88,11 +75,11 @@ TEST_CASE("a log file is appended to, with dates, and found again after a rotati
           "[observability][log]") {
   const temporary_folder folder;
   const auto file = folder.path() / "kclxx.log";
-  const log_writer write({.level = log_level::warning, .file = file.string()});
-  write(warning);
-  write({log_level::info, "shardId-3", "below the level"});
+  const log_output log({.level = log_level::warning, .file = file.string()}, 2);
+  log.write(warning);
+  log.write({log_level::info, "shardId-3", "below the level"});
   std::filesystem::rename(file, folder.path() / "kclxx.log.1");
-  write({log_level::error, "shardId-3", "after the rotation"});
+  log.write({log_level::error, "shardId-3", "after the rotation"});
   const std::string first = test::read_file(folder.path() / "kclxx.log.1");
   CHECK(first.substr(first.find(' ')) == " kclxx shardId-3 warning: it \"failed\"\n");
   CHECK(first.substr(0, 2) == "20");
@@ -103,9 +90,9 @@ TEST_CASE("a log file is appended to, with dates, and found again after a rotati
 TEST_CASE("a log file that cannot be written is named once, and the lines go to stderr",
           "[observability][log]") {
   test::open_pipe pipe;
-  const log_writer write({.file = "/nowhere/kclxx.log"}, pipe.write_end());
-  write({log_level::error, "shardId-3", "one"});
-  write({log_level::error, "shardId-3", "two"});
+  const log_output log({.file = "/nowhere/kclxx.log"}, pipe.write_end());
+  log.write({log_level::error, "shardId-3", "one"});
+  log.write({log_level::error, "shardId-3", "two"});
   pipe.close_write_end();
   CHECK(test::read_all(pipe.read_end()) ==
         "kclxx shardId-3 warning: the log file /nowhere/kclxx.log cannot be written, so lines go "
@@ -124,8 +111,8 @@ TEST_CASE("where others can write, the log neither waits for a FIFO nor follows 
   if (reason == "a link") std::filesystem::create_symlink(theirs, file);
   if (reason == "a folder") std::filesystem::create_directory(file);
   test::open_pipe pipe;
-  const log_writer write({.file = file.string()}, pipe.write_end());
-  write({log_level::error, "shardId-3", "one"});
+  const log_output log({.file = file.string()}, pipe.write_end());
+  log.write({log_level::error, "shardId-3", "one"});
   pipe.close_write_end();
   const std::string lines = test::read_all(pipe.read_end());
   CHECK(lines.find(" cannot be written, so lines go to stderr: ") != std::string::npos);
@@ -137,21 +124,22 @@ TEST_CASE("a log file is its owner's alone", "[observability][log]") {
   const temporary_folder folder;
   const auto file = folder.path() / "kclxx.log";
   const auto before = ::umask(0);
-  log_writer({.file = file.string()})({log_level::error, "shardId-3", "one"});
+  log_output({.file = file.string()}, 2).write({log_level::error, "shardId-3", "one"});
   ::umask(before);
   using std::filesystem::perms;
   CHECK(std::filesystem::status(file).permissions() == (perms::owner_read | perms::owner_write));
 }
 
 TEST_CASE("the environment takes precedence over the options of the log", "[observability][log]") {
-  const temporary_folder folder;
-  const auto file = folder.path() / "kclxx.log";
-  const variable form("KCLXX_LOG", "error,json");
-  const variable path("KCLXX_LOG_FILE", file.string());
-  const log_writer write({.level = log_level::info});
-  write(warning);
-  write({log_level::error, "shardId-3", "written"});
-  CHECK(nlohmann::json::parse(test::read_file(file))["message"] == "written");
+  const detail::environment variables = [](const std::string& name) -> std::optional<std::string> {
+    return name == "KCLXX_LOG" ? "error,json" : "/a/file";
+  };
+  std::vector<std::string> problems;
+  const log_options options = with_environment({.level = log_level::info}, variables, problems);
+  CHECK(options.level == log_level::error);
+  CHECK(options.json);
+  CHECK(options.file == "/a/file");
+  CHECK(problems.empty());
 }
 
 }  // namespace kclxx::observability

@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "sharing/messages.hpp"
+#include "sharing/inheritance.hpp"
 #include "support/catch.hpp"
 #include "support/descriptors.hpp"
 #include "support/forked.hpp"

@@ -16,7 +16,6 @@
 #include <system_error>
 #include <unistd.h>
 
-#include "sharing/messages.hpp"
 #include "support/catch.hpp"
 #include "support/forked.hpp"
 #include "support/temporary_folder.hpp"

@@ -306,16 +306,6 @@ TEST_CASE("a fault that no checkpoint has met is the last line of the printed di
   CHECK(printed(daemon) == daemon.dialogue());
 }
 
-TEST_CASE("a fault's name is a class name, and a known one is written as the daemon does",
-          "[testing]") {
-  auto daemon = scripted();
-  CHECK_THROWS_WITH(daemon.fail_next_checkpoint("throttlingException"),
-                    "fail_next_checkpoint: 'throttlingException' is written ThrottlingException");
-  for (const char* name : {"", "no name", "com.amazonaws.ThrottlingException", "1stException"}) {
-    CHECK_THROWS_AS(daemon.fail_next_checkpoint(name), std::invalid_argument);
-  }
-}
-
 TEST_CASE("a processor of another type is refused with both types", "[testing]") {
   struct other final : record_processor {
     void process_records(record_batch, const checkpointer&) override {}

@@ -16,7 +16,6 @@
 #include "io/signals.hpp"
 #include "sharing/inheritance.hpp"
 #include "sharing/launcher/meeting_place.hpp"
-#include "sharing/launcher/program.hpp"
 
 namespace {
 

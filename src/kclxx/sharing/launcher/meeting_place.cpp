@@ -19,8 +19,6 @@
 #include <kclxx/exit_status.hpp>
 
 #include "sharing/inheritance.hpp"
-#include "sharing/launcher/program.hpp"
-#include "sharing/messages.hpp"
 
 namespace kclxx::sharing {
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sharing/launcher/program.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -17,7 +15,8 @@
 
 #include "base/fnv.hpp"
 #include "io/program_path.hpp"
-#include "sharing/messages.hpp"
+#include "sharing/inheritance.hpp"
+#include "sharing/launcher/meeting_place.hpp"
 
 namespace kclxx::sharing {
 
@@ -25,7 +24,7 @@ namespace {
 
 constexpr int backlog = 4096;  // what Linux allows: a start of the daemon is a start of all shards
 
-/// What the resident is started with: 0 to 2, the three of messages.hpp, and nothing else. It
+/// What the resident is started with: 0 to 2, the three of inheritance.hpp, and nothing else. It
 /// outlives this process, so nothing of the shard's may stay in it but stderr, for what it prints
 /// until it takes the shard over.
 bool put_descriptors_in_place(int listening, int connection, int folder) {
