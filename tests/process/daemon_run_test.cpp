@@ -239,13 +239,53 @@ TEST_CASE("what run needs and does not find is one line", "[daemon][run]") {
   CHECK(box.kclxx({"daemon", "run", "a.properties", "--heap", "much"}).status == 2);
 }
 
-TEST_CASE("a NUL in a property is refused: no variable has one", "[daemon][run]") {
+TEST_CASE("print-command prints what sh then runs to the same effect", "[daemon][run]") {
+  const furnished box;
+  const words options{"a.properties", "--jars", "jars", "--", "-Dquote='$HOME *'"};
+  const auto with = [&](const char* command) {
+    words all{"daemon", command};
+    all.insert(all.end(), options.begin(), options.end());
+    return box.kclxx(all, {"KCLXX_PROPERTY_tableName=it's \"mine\""});
+  };
+  const auto printed = with("print-command");
+  REQUIRE(printed.status == 0);
+  box.write("script", printed.out);
+  const auto by_sh = box.start({"sh", "script"}).result();
+  // Where the files are is all that differs.
+  const auto comparable = [](std::string text) {
+    for (const std::string part : {"arg: /dev/fd/", "arg: /proc/self/fd/", "KCLXX_PROPERTY_"}) {
+      for (auto at = text.find(part); at != std::string::npos; at = text.find(part)) {
+        text.erase(at, text.find('\n', at) - at + 1);
+      }
+    }
+    return text;
+  };
+  CHECK(by_sh.status == 0);
+  CHECK(comparable(by_sh.out) == comparable(with("run").out));
+  CHECK(contains(by_sh.out, "tableName=it\\'s\\ \\\"mine\\\"\n"));
+}
+
+TEST_CASE("the printed command replaces the shell, also by a path that looks like an assignment",
+          "[daemon][run]") {
+  const furnished box;
+  box.program("f=j/bin/java", "echo $$\n");
+  const auto printed = box.kclxx({"daemon", "print-command", "a.properties", "--jars", "jars"},
+                                 {"JAVA_HOME=" + (box / "f=j").string()});
+  box.write("script", printed.out);
+  forked_copy shell = box.start({"sh", "script"});
+  const auto by_sh = shell.result();
+  CHECK(by_sh.out == std::to_string(shell.pid()) + "\n");
+}
+
+TEST_CASE("a NUL in a property is refused: no variable and no script has one", "[daemon][run]") {
   const furnished box;
   box.write("b.properties", properties + "streamName=a\\u0000b\n");
-  const auto refused = box.kclxx({"daemon", "run", "b.properties", "--jars", "jars"});
-  CHECK(refused.status == 5);
-  CHECK(refused.out.empty());
-  CHECK(contains(refused.err, "b.properties:12: streamName has a NUL"));
+  for (const char* command : {"run", "print-command"}) {
+    const auto refused = box.kclxx({"daemon", command, "b.properties", "--jars", "jars"});
+    CHECK(refused.status == 5);
+    CHECK(refused.out.empty());
+    CHECK(contains(refused.err, "b.properties:12: streamName has a NUL"));
+  }
   const auto checked = box.kclxx({"daemon", "check", "b.properties"});
   CHECK(checked.status == 1);
   CHECK(checked.out.starts_with("b.properties:12: error: streamName has a NUL"));
@@ -309,7 +349,8 @@ TEST_CASE("check asks the daemon's reader where it is, and otherwise says that i
   CHECK(box.run().status == 1);
 }
 
-TEST_CASE("run starts the daemon in our class where it was compiled", "[daemon][run]") {
+TEST_CASE("run starts the daemon in our class where it was compiled, and print-command never",
+          "[daemon][run]") {
   const furnished box;
   box.write(own_jar(box), "");
   box.write("jars/kclxx-0123456789ab.jar", "");  // of another kclxx
@@ -317,6 +358,8 @@ TEST_CASE("run starts the daemon in our class where it was compiled", "[daemon][
   CHECK(contains(run.out, "/" + own_jar(box)));
   CHECK_FALSE(contains(run.out, "kclxx-0123456789ab"));
   CHECK(contains(run.out, "\narg: software.amazon.kinesis.multilang.config.OneStreamDaemon\n"));
+  const auto printed = box.kclxx({"daemon", "print-command", "a.properties", "--jars", "jars"});
+  CHECK(contains(printed.out, " 'software.amazon.kinesis.multilang.MultiLangDaemon' "));
 }
 
 TEST_CASE("the writer of batches that runs is named: of a daemon with another hash its own",
@@ -331,6 +374,10 @@ TEST_CASE("the writer of batches that runs is named: of a daemon with another ha
     CHECK(run.err == (is_ours ? "" : "kclxx daemon run: " + theirs + line + "\n"));
     CHECK(contains(run.out, "-cp\narg: " + class_path));
     CHECK(contains(run.out, "arg: -Dkclxx.writer=true\n") == is_ours);
+    words print{"daemon", "print-command", "a.properties", "--jars", "jars"};
+    print.insert(print.end(), more.begin(), more.end());
+    CHECK(box.kclxx(print).out.starts_with(
+        (is_ours ? "# kclxx's writer writes the batches" : "# " + theirs + line) + "\n"));
   };
   const std::string jar = (box / "jars/amazon-kinesis-client-multilang-0.jar").string();
   expect({}, "kclxx's was not compared with this version's", jar + ":" + ours, false);

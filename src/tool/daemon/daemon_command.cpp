@@ -33,7 +33,7 @@ std::string not_a_size(const std::string& text) {
   return is_size ? "" : text + " is not a size; write for example 512m or 2g";
 }
 
-/// Of `run` and `check`.
+/// Of `run`, `print-command` and `check`.
 void add_common_options(CLI::App& command, launch_options& options) {
   command
       .add_option("FILE", options.file,
@@ -53,15 +53,9 @@ void add_common_options(CLI::App& command, launch_options& options) {
       "The daemon's own writer of batches, not kclxx's, which writes the same for less");
 }
 
-void add_run(CLI::App& daemon, invocation& run) {
-  CLI::App& command = add_command(
-      daemon,
-      {"run",
-       "Becomes the daemon: the process stays the same, so signals reach it directly.\n"
-       "Arguments after -- are options of Java, and take precedence over those that are "
-       "chosen.",
-       "kclxx daemon run aws.properties --heap 512m -- -XX:+UseG1GC"},
-      child_use::java_options, run);
+void add_launch(CLI::App& daemon, const command_text& text, void (*launch)(const launch_options&),
+                invocation& run) {
+  CLI::App& command = add_command(daemon, text, child_use::java_options, run);
   auto options = std::make_shared<launch_options>();
   add_common_options(command, *options);
   command.add_flag("--busy", options->is_busy,
@@ -69,9 +63,9 @@ void add_run(CLI::App& daemon, invocation& run) {
                    "memory");
   add_option(command, "FILE", "--logback", options->logging,
              "The daemon's logging configuration instead of the built-in one");
-  command.callback([options, &run] {
+  command.callback([options, launch, &run] {
     options->java_options = run.child;
-    run_daemon(*options);
+    launch(*options);
   });
 }
 
@@ -163,7 +157,17 @@ void add_daemon_command(CLI::App& app, invocation& run) {
   daemon.footer("kclxx daemon COMMAND --help has an example of each.");
   add_fetch(daemon, run);
   add_check(daemon, run);
-  add_run(daemon, run);
+  add_launch(daemon,
+             {"run",
+              "Becomes the daemon: the process stays the same, so signals reach it directly.\n"
+              "Arguments after -- are options of Java, and take precedence over those that are "
+              "chosen.",
+              "kclxx daemon run aws.properties --heap 512m -- -XX:+UseG1GC"},
+             run_daemon, run);
+  add_launch(daemon,
+             {"print-command", "Prints a command that starts the daemon, for sh.",
+              "kclxx daemon print-command aws.properties --heap 512m > start-daemon"},
+             print_daemon_command, run);
 }
 
 }  // namespace kclxx::tool

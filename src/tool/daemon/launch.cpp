@@ -22,6 +22,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <boost/algorithm/string/replace.hpp>
+
 #include "io/descriptor.hpp"
 #include "io/lines.hpp"
 #include "io/process_identity.hpp"
@@ -259,6 +261,17 @@ void mention_diagnostics(const launch_options& options, const properties& all,
             << (options.has_stock_writer ? " --stock-writer " : " ") << options.file << std::endl;
 }
 
+std::string shell_word(const std::string& text) {
+  return "'" + boost::replace_all_copy(text, "'", "'\\''") + "'";
+}
+
+/// Empty: kclxx's own.
+std::string stock_writer_line(const launch_settings& settings) {
+  return settings.why_stock_writer.empty()
+             ? ""
+             : "the daemon's own writer writes the batches: " + settings.why_stock_writer;
+}
+
 // A blocked or ignored SIGTERM is inherited; Java would keep it so, and never shut down gracefully.
 void listen_to_sigterm() {
   std::signal(SIGTERM, SIG_DFL);
@@ -408,9 +421,8 @@ void run_daemon(const launch_options& options) {
   properties all = effective_properties(options);
   launch_settings settings = settings_for(options);
   mention_diagnostics(options, all, !settings.why_stock_writer.empty());
-  if (!settings.why_stock_writer.empty()) {
-    std::cerr << "kclxx daemon run: the daemon's own writer writes the batches: "
-              << settings.why_stock_writer << std::endl;
+  if (const std::string line = stock_writer_line(settings); !line.empty()) {
+    std::cerr << "kclxx daemon run: " << line << std::endl;
   }
   settle_worker_id(all, options.which(), new_worker_id());
   settings.properties_file = file_in_memory("properties", write_properties(all));
@@ -423,6 +435,31 @@ void run_daemon(const launch_options& options) {
   ::setenv(io::daemon_variable, io::to_text(io::this_process()).c_str(), 1);
   listen_to_sigterm();
   exec(std::move(made.command));
+}
+
+void print_daemon_command(const launch_options& options) {
+  properties all = effective_properties(options);
+  launch_settings settings = settings_for(options);
+  // OneStreamDaemon reads the properties twice, and a here-document can be read once.
+  settings.main_class = launch_settings().main_class;
+  settle_worker_id(all, options.which(), new_worker_id());
+  settings.properties_file = "/dev/fd/3";
+  std::string ends = " 3<<'END_OF_3'";
+  std::string files = write_properties(all) + "END_OF_3\n";
+  if (settings.logging_file.empty()) {
+    settings.logging_file = "/dev/fd/4";
+    ends += " 4<<'END_OF_4'";
+    files += std::string(embedded::logback) + "END_OF_4\n";
+  }
+  const launch made = compose(settings, all);
+  const std::string writer = stock_writer_line(settings);
+  std::string text = "# " + (writer.empty() ? "kclxx's writer writes the batches" : writer) + "\n";
+  for (const auto& [name, value] : made.environment) {
+    text += "export " + name + "=" + shell_word(value) + "\n";
+  }
+  text += "exec";  // signals to the shell's process reach Java
+  for (const std::string& word : made.command) text += " " + shell_word(word);
+  std::cout << text + ends + "\n" + files << std::flush;
 }
 
 }  // namespace kclxx::tool

@@ -61,7 +61,7 @@ launch compose(const launch_settings& settings, const properties& all);
 /// What they save was measured: docs/performance.md. Java 8 knows all since its update 191.
 std::vector<std::string> java_options(bool is_busy, const std::vector<std::string>& given);
 
-/// The options of `run` and `check`.
+/// The options of `run`, `print-command` and `check`.
 struct launch_options {
   kcl_choice kcl;
   std::string file;  ///< the properties
@@ -96,5 +96,9 @@ reader_answer ask_reader(const launch_options& options, const properties& all);
 /// Becomes the daemon. Does not return.
 /// Errors: command_error.
 [[noreturn]] void run_daemon(const launch_options& options);
+
+/// Writes the command that starts the daemon to stdout, for sh, with its files. Errors:
+/// command_error.
+void print_daemon_command(const launch_options& options);
 
 }  // namespace kclxx::tool
