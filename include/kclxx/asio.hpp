@@ -4,10 +4,14 @@
 // See kclxx/kclxx.hpp for the default contract, and for when an action of the daemon is open.
 #pragma once
 
+#include <optional>
 #include <type_traits>
 #include <utility>
 
+#include <boost/asio/any_io_executor.hpp>
+
 #include <kclxx/asio_timer.hpp>  // IWYU pragma: export
+#include <kclxx/detail/asio_handler.hpp>
 #include <kclxx/detail/asio_processor.hpp>
 
 namespace kclxx::asio {
@@ -46,17 +50,33 @@ requires(detail::handles_record<std::decay_t<Handler>> ||
          detail::makes_handler<std::decay_t<Handler>>) [[nodiscard]] processor_factory
     parallel(Handler&& handler, failure_policy policy = {}, parallel_options options = {}) {
   return detail::make(detail::source_of(std::forward<Handler>(handler)), std::move(policy),
-                      std::move(options));
+                      std::move(options), std::nullopt);
 }
 
-/// By a key of the values in the records, with kclxx/json.hpp: see its json(function, key).
-template <class Keyed>
+/// The same on an executor of the program's own.
+/// Thread safety: each coroutine has a strand; several of them run at the same time if the executor
+/// has several threads.
+/// Lifetime: keep the executor running until the session is over; each shard counts as outstanding
+/// work of it.
+template <class Handler>
+requires(detail::handles_record<std::decay_t<Handler>> ||
+         detail::makes_handler<std::decay_t<Handler>>) [[nodiscard]] processor_factory
+    parallel(Handler&& handler, failure_policy policy, parallel_options options,
+             boost::asio::any_io_executor executor) {
+  return detail::make(detail::source_of(std::forward<Handler>(handler)), std::move(policy),
+                      std::move(options), std::move(executor));
+}
+
+/// By a key of the values in the records, with kclxx/json.hpp: see its json(function, key). The
+/// executor may be left out.
+template <class Keyed, class... Executor>
 requires requires { typename Keyed::is_keyed; }
 [[nodiscard]] processor_factory parallel(const Keyed& handler, failure_policy policy = {},
-                                         parallel_options options = {}) {
-  return handler.factory(std::move(options), [policy = std::move(policy)](auto one, auto own) {
-    return parallel(std::move(one), policy, std::move(own));
-  });
+                                         parallel_options options = {}, Executor... executor) {
+  return handler.factory(std::move(options),
+                         [policy = std::move(policy), executor...](auto one, auto own) {
+                           return parallel(std::move(one), policy, std::move(own), executor...);
+                         });
 }
 
 }  // namespace kclxx::asio

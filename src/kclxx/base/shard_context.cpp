@@ -2,7 +2,7 @@
 #include <stdexcept>
 
 #include <kclxx/checkpointer.hpp>
-#include <kclxx/detail/shard_service.hpp>
+#include <kclxx/detail/shard_service_wrapper.hpp>
 #include <kclxx/record_processor.hpp>
 #include <kclxx/shard_context.hpp>
 
@@ -19,6 +19,8 @@ bool detail::shard_service::is_observed() const noexcept { return false; }
 void detail::shard_service::request_worker_stop() {
   log(log_level::warning, "the worker is not asked to stop: no daemon runs this program");
 }
+
+detail::shard_service_wrapper::~shard_service_wrapper() = default;
 
 std::chrono::system_clock::time_point detail::shard_service::date() const {
   return std::chrono::system_clock::now();

@@ -5,18 +5,28 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
 #include <boost/asio/execution/context.hpp>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/query.hpp>
+#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
+#include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/use_future.hpp>
+#include <boost/system/error_code.hpp>
 #include <boost/system/system_error.hpp>
 #include <boost/version.hpp>
 
@@ -101,6 +111,24 @@ TEST_CASE("a plain function can be the coroutine", "[processing][asio]") {
   CHECK(function_calls == 20);
 }
 
+TEST_CASE("coroutines run on the program's executor", "[processing][asio]") {
+  processed_records done;
+  asio::thread_pool pool(4);
+  {
+    served_shard shard(kclxx::asio::parallel(
+                           [&](const record& event) -> asio::awaitable<void> {
+                             co_await yield();
+                             done.add(event);
+                           },
+                           {}, {}, pool.get_executor()),
+                       prompt());
+    CHECK(process_shard(shard, 3000, 200, 61));
+  }
+  pool.join();
+  CHECK(done.count() == 3000);
+  CHECK(done.is_in_order());
+}
+
 TEST_CASE("a shard can have a handler of its own, made for its executor", "[processing][asio]") {
   std::atomic<int> sum = 0;
   std::string shard_id;
@@ -152,9 +180,84 @@ TEST_CASE("a shard's context that is stopped ends the session", "[processing][as
   CHECK(logged(shard, "the shard's io_context was stopped by the program"));
 }
 
+TEST_CASE("a program's context that has stopped ends the session", "[processing][asio]") {
+  asio::io_context context;
+  context.run();  // for want of work it stops
+  served_shard shard(kclxx::asio::parallel(handle, {}, {}, context.get_executor()), prompt());
+  shard.send(R"({"action":"initialize","shardId":"shard-1"})");
+  CHECK(shard.status() == kclxx::exit_status::callback_failed);
+  CHECK(logged(shard, "the io_context of asio::parallel has stopped"));
+}
+
+TEST_CASE("a program's context that stops while a coroutine waits ends the session",
+          "[processing][asio]") {
+  const std::string action = GENERATE("shardEnded", "shutdownRequested", "processRecords");
+  const bool stops_in_callback = GENERATE(false, true);
+  CAPTURE(action, stops_in_callback);
+  struct at_end {
+    explicit at_end(const std::shared_ptr<int>& member) : of_handler(member) {}
+    at_end(const at_end&) = delete;
+    at_end& operator=(const at_end&) = delete;
+    ~at_end() { ++*of_handler; }
+    const std::shared_ptr<int>& of_handler;
+  };
+  const auto ended = std::make_shared<int>(0);
+  awaited_count running;
+  std::optional<asio::io_context> context(std::in_place);
+  std::optional work(asio::make_work_guard(*context));
+  std::thread thread([&] { context->run(); });
+  {
+    const auto make = [&](const shard_context&, const asio::any_io_executor&) {
+      return [&running, ended](const record&) -> asio::awaitable<void> {
+        const at_end destroyed(ended);
+        ++running;
+        co_await sleep(1h);
+      };
+    };
+    served_shard shard(
+        kclxx::asio::parallel(make, {}, {.window_records = 1}, context->get_executor()), prompt());
+    shard.initialize("shard-1");
+    shard.send(keyed_records(1, 1, 1));
+    shard.expect_status("processRecords");
+    REQUIRE(running.await(1));
+    if (!stops_in_callback) context->stop();
+    shard.send(action == "processRecords" ? keyed_records(4, 2, 1)
+                                          : R"({"action":")" + action + "\"}");
+    if (stops_in_callback) {
+      shard.await_long_callback();
+      context->stop();
+    }
+    CHECK(shard.status() == kclxx::exit_status::callback_failed);
+    CHECK(logged(shard, "the io_context of asio::parallel has stopped"));
+  }
+  thread.join();
+  CHECK(ended.use_count() == 2);  // the coroutine uses its handler
+  work.reset();
+  context.reset();
+  CHECK(*ended == 1);
+  CHECK(ended.use_count() == 1);
+}
+
+TEST_CASE("a program's context does not return for want of work while a shard uses it",
+          "[processing][asio]") {
+  asio::io_context context;
+  std::optional work(asio::make_work_guard(context));
+  std::thread thread([&] { context.run(); });
+  {
+    served_shard shard(kclxx::asio::parallel(handle, {}, {}, context.get_executor()), prompt());
+    shard.initialize("shard-1");
+    work.reset();
+    process(shard, keyed_records(3, 1, 3));
+    CHECK(perform(shard, "shardEnded"));
+    CHECK(shard.end() == kclxx::exit_status::ok);
+  }
+  thread.join();
+}
+
 #if BOOST_VERSION >= 107700  // an older one cannot cancel a coroutine
 
 TEST_CASE("the stop token cancels coroutines that wait", "[processing][asio]") {
+  const bool is_own_context = GENERATE(true, false);
   awaited_count running;
   awaited_count cancelled;
   const auto handler = [&](record) -> asio::awaitable<void> {
@@ -166,8 +269,13 @@ TEST_CASE("the stop token cancels coroutines that wait", "[processing][asio]") {
       throw;
     }
   };
+  asio::thread_pool pool(2);
   {
-    served_shard shard(kclxx::asio::parallel(handler, {}, {.lanes = 64}), prompt());
+    const kclxx::parallel_options options{.lanes = 64};
+    served_shard shard(is_own_context
+                           ? kclxx::asio::parallel(handler, {}, options)
+                           : kclxx::asio::parallel(handler, {}, options, pool.get_executor()),
+                       prompt());
     shard.initialize("shard-1");
     shard.send(keyed_records(100, 1, 100));
     shard.expect_status("processRecords");

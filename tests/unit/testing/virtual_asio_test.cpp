@@ -247,4 +247,13 @@ TEST_CASE("what waits for real time is refused, when an action waits for it", "[
   CHECK_THROWS_WITH(played.end_shard(), kclxx::test::Contains("kclxx::asio::timer"));
 }
 
+TEST_CASE("an executor of the program's own is refused", "[testing][asio]") {
+  asio::io_context context;
+  daemon played(kclxx::asio::parallel([](const record&) -> asio::awaitable<void> { co_return; }, {},
+                                      {}, context.get_executor()));
+  played.initialize();
+  CHECK_THROWS_WITH(std::rethrow_exception(played.thrown()),
+                    kclxx::test::Contains("leave the executor out"));
+}
+
 }  // namespace
