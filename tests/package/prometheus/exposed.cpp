@@ -19,8 +19,8 @@ int main() {
   options.observers = {std::make_shared<kclxx::prometheus_observer>(registry)};
   return kclxx::run(
       [&](kclxx::record_batch batch) {
-        // Observers hear of the shard a moment later.
-        while (registry->Collect().empty())
+        // Observers hear of the shard a moment later, and make one family after the other.
+        while (registry->Collect().size() < 24)
           std::this_thread::sleep_for(std::chrono::milliseconds(10));
         std::cerr << batch.size() << " records, " << registry->Collect().size() << " families\n";
       },
