@@ -702,6 +702,17 @@ TEST_CASE("observers get what happens in the dialogue, in order", "[driver][obse
           shard_events{observer::lease_ended{observer::lease_ended::reason::lost},
                        observer::callback_ended{observer::callback_kind::lease_lost, took_none}});
   }
+  SECTION("of a lease that is lost, when no processor could be made") {
+    driven_child unmade({}, [](const shard_context&) -> std::unique_ptr<record_processor> {
+      throw fenced_error("epoch 7");
+    });
+    unmade.observe_events();
+    unmade.initialize();
+    unmade.take_events();
+    unmade.receive(R"({"action":"leaseLost"})");
+    CHECK(unmade.take_events() ==
+          shard_events{observer::lease_ended{observer::lease_ended::reason::lost}});
+  }
   SECTION("of a shard that was given up and ends, when the lease is lost") {
     child.records({"200"});
     child.async_checkpoint("200", {});
@@ -746,4 +757,20 @@ TEST_CASE("observers hear how a callback has ended", "[driver][observer]") {
   const auto fenced = ended([](const record_batch&) { throw fenced_error("epoch 7"); });
   CHECK(fenced.how == observer::callback_ended::outcome::lease_gone);
   CHECK(fenced.error.starts_with("process_records (no records) ended early: epoch 7"));
+}
+
+TEST_CASE("for observers an exception ends the session only while the lease is held",
+          "[driver][observer]") {
+  driven_child child({}, [](const record_batch&) { throw std::runtime_error("no table"); });
+  child.initialize();
+  child.observe_events();
+  child.records({"100"});
+  child.async_checkpoint("100", {});
+  child.lasts();
+  child.answer("100", R"("ShutdownException")");
+  child.take_events();
+  child.run_call();
+  CHECK_FALSE(child.driver.status());
+  CHECK(std::get<observer::callback_ended>(child.take_events().at(0)).how ==
+        observer::callback_ended::outcome::lease_gone);
 }

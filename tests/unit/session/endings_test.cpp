@@ -362,3 +362,31 @@ TEST_CASE("a callback that throws while a checkpoint is unanswered waits for the
     CHECK(daemon.answer() == lines{"notify 1: persisted", "leave with 10"});
   }
 }
+
+TEST_CASE("an exception after the loss of the lease is no failure, but that of lease_lost is",
+          "[session][P65]") {
+  session_dialogue daemon(manual());
+  daemon.start_batch("100");
+  daemon.checkpoint(1);
+  CHECK(daemon.answer("ShutdownException") ==
+        lines{"log warning: the checkpoint at 100/0 failed: ShutdownException; this worker no "
+              "longer holds the lease",
+              "notify 1: ShutdownException: this worker no longer holds the lease; drop the work",
+              "request stop"});
+  SECTION("of a callback") {
+    CHECK(daemon.throws() ==
+          lines{"log warning: oops", "end calls", "write status processRecords"});
+  }
+  SECTION("elsewhere") {
+    CHECK(daemon.throws_elsewhere() == lines{"log warning: oops", "end calls"});
+    CHECK(daemon.throws() == lines{"log warning: oops", "write status processRecords"});
+  }
+  CHECK(daemon.lease_lost() == lines{"call lease_lost"});
+  CHECK(daemon.throws() == lines{"log error: oops", "leave with 10"});
+}
+
+TEST_CASE("an exception of a timer while no action is open ends the session", "[session][P53]") {
+  session_dialogue daemon;
+  daemon.open();
+  CHECK(daemon.throws() == lines{"log error: oops", "request stop", "leave with 10"});
+}
