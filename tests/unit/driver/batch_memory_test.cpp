@@ -112,3 +112,18 @@ TEST_CASE("the memory of large vectors goes back to the system at once", "[drive
   CHECK_FALSE(is_resident(begin, 4 * batch_memory::large));
 }
 #endif
+
+TEST_CASE("a line is read into the largest buffer that is kept", "[driver][batch_memory]") {
+  batch_memory_pool pool;
+  pool.keep_large();
+  {
+    // The last of these is the first that is given back.
+    const auto one = GENERATE(true, false) ? large(pool) : marked(pool);
+    const auto other = one->is_large() ? marked(pool) : large(pool);
+  }
+  kclxx::io::line_reader reader(std::size_t{1} << 30);
+  pool.lend_line(reader);
+  const auto first = pool.take();
+  const auto second = pool.take();
+  CHECK_FALSE((first->is_large() || second->is_large()));  // the reader has it
+}
