@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <memory_resource>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -50,10 +49,16 @@ class gathered_records {
     return memory_->records.back().position();
   }
   /// The most memory that they take, also while their list grows.
-  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
-  /// What add() adds to bytes() for one record: with its sequence number, and what stays unused
-  /// beside it. The record is counted three times: while the list doubles, the old one is there,
-  /// too.
+  [[nodiscard]] std::uint64_t bytes() const noexcept {
+    return empty() ? 0 : memory::chunk_size + bytes_;
+  }
+  /// What they take now.
+  [[nodiscard]] std::size_t memory_bytes() const noexcept {
+    return memory_ ? memory_->allocated + memory_->records.capacity() * sizeof(record) : 0;
+  }
+  /// What add() adds to bytes() for one record, but for a first one: with its sequence number, and
+  /// what stays unused beside it. The record is counted three times: while the list doubles, the
+  /// old one is there, too.
   [[nodiscard]] static std::uint64_t bytes_of(const record& one) noexcept {
     const std::size_t texts = one.data().size() + one.partition_key().value_or("").size();
     return texts + texts / 16 + 64 + 3 * sizeof(record);
@@ -67,14 +72,35 @@ class gathered_records {
 
  private:
   struct memory {
+    static constexpr std::size_t chunk_size = std::size_t{256} << 10;
+
     std::string_view keep(std::string_view text) {
       if (text.empty()) return "";
-      char* const to = static_cast<char*>(texts.allocate(text.size(), 1));
+      char* const to = room_for(text.size());
       std::memcpy(to, text.data(), text.size());
       return {to, text.size()};
     }
-    std::pmr::monotonic_buffer_resource texts;
+    /// A large text has a chunk of its own, so that at most a part in 32 of each is left unused.
+    char* room_for(std::size_t size) {
+      if (size > chunk_size / 32) return new_chunk(size);
+      if (size > left) {
+        place = new_chunk(chunk_size);
+        left = chunk_size;
+      }
+      left -= size;
+      return std::exchange(place, place + size);
+    }
+    char* new_chunk(std::size_t size) {
+      allocated += size;
+      // NOLINTNEXTLINE(modernize-avoid-c-arrays)
+      return chunks.emplace_back(std::make_unique_for_overwrite<char[]>(size)).get();
+    }
+
     std::vector<record> records;
+    std::vector<std::unique_ptr<char[]>> chunks;  // NOLINT(modernize-avoid-c-arrays)
+    std::size_t allocated = 0;                    // of the chunks
+    char* place = nullptr;
+    std::size_t left = 0;  // from there to the end of its chunk
   };
 
   std::shared_ptr<memory> memory_;

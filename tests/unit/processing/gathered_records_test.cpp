@@ -45,3 +45,16 @@ TEST_CASE("a gathered record has all that the delivered one had", "[processing]"
   }
 }
 
+TEST_CASE("gathered records take no more memory than they count", "[processing]") {
+  const std::string number(56, '4');
+  const std::size_t size =
+      GENERATE(as<std::size_t>(), 0, 1, 100, 1'000, 8'100, 8'200, 30'000, 52'400, 140'000);
+  const std::string text(size, 'x');
+  const std::vector<record> call(size < 2'000 ? 1'000 : 7,
+                                 record(record::fields{text, "a key", number, 0, {}}));
+  gathered_records gathered;
+  for (int i = 0; i < 100; ++i) {
+    gathered.add(record_batch(call, nullptr));
+    CHECK(gathered.memory_bytes() <= gathered.bytes());
+  }
+}
