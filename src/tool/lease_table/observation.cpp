@@ -198,7 +198,7 @@ std::optional<std::int64_t> arrival_of(std::string_view sequence_number) {
                          sequence_number.find_first_not_of("0123456789") == std::string::npos;
   if (!is_number) return std::nullopt;
   const cpp_int number{std::string(sequence_number)};
-  const bool is_version_2 = (number & 0xF) == 2 && number >> 184 == 2;
+  const bool is_version_2 = (number & 0xF) == 2 && (number >> 184) == 2;
   if (!is_version_2) return std::nullopt;
   return cpp_int((number >> 36) & 0xFFFFFFFFF).convert_to<std::int64_t>();
 }
