@@ -38,6 +38,7 @@ class Position(typing.NamedTuple):
 
 
 ACCOUNTED_ATTEMPTS = 3  # of accounted_child's policy
+ACCOUNTED_LANES = 8
 SHARD_END = Position.parse("SHARD_END", 0)
 
 
