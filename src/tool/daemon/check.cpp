@@ -24,7 +24,10 @@ using boost::trim_copy;
 
 bool matches(std::string_view text, const char* pattern) {
   constexpr std::size_t most = 4096;  // std::regex recurses
-  return text.size() <= most && std::regex_match(text.begin(), text.end(), std::regex(pattern));
+  static std::map<const char*, std::regex> compiled;
+  return text.size() <= most &&
+         std::regex_match(text.begin(), text.end(),
+                          compiled.try_emplace(pattern, pattern).first->second);
 }
 
 /// A file, its daemon, and what was found so far.
