@@ -106,7 +106,7 @@ TEST_CASE("a batch has at most max_bytes, but for one record that is larger",
 
 TEST_CASE("gathered records are handed over before they take more memory than 64 MiB",
           "[processing][gathering]") {
-  const std::size_t size = GENERATE(as<std::size_t>(), 0, 500, 30'000, 52'400);
+  const std::size_t size = GENERATE(as<std::size_t>(), 500, 30'000);
   const std::string data(size, 'x');
   const std::vector<std::string> call(size < 1'000 ? 10'000 : 400, data);
   std::size_t most = 0;
