@@ -94,21 +94,22 @@ class conditions final : public std::error_category {
   }
 };
 
+/// One object that is never destroyed: a code may outlive everything.
+template <class Category>
+const Category& immortal() noexcept {
+  // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): without memory the process ends
+  static const Category& made = *new Category;
+  return made;
+}
+
 }  // namespace
 
-const std::error_category& local_category() noexcept {
-  static const auto& made = *new local_errors;
-  return made;
-}
+const std::error_category& local_category() noexcept { return immortal<local_errors>(); }
 
-const std::error_category& checkpoint_category() noexcept {
-  static const auto& made = *new daemon_errors;
-  return made;
-}
+const std::error_category& checkpoint_category() noexcept { return immortal<daemon_errors>(); }
 
 const std::error_category& checkpoint_condition_category() noexcept {
-  static const auto& made = *new conditions;
-  return made;
+  return immortal<conditions>();
 }
 
 std::error_code make_error_code(errc value) noexcept {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/reactor.hpp"
-
 #include <chrono>
 #include <cstddef>
 #include <optional>
@@ -12,6 +10,7 @@
 #include <boost/asio/post.hpp>
 
 #include "io/event_loop.hpp"
+#include "io/reactor.hpp"
 #include "support/catch.hpp"
 #include "support/descriptors.hpp"
 #include "support/forked.hpp"

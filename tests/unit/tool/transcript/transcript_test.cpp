@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transcripts in memory, read and written.
+#include "tool/transcript/transcript.hpp"
+
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -10,7 +12,6 @@
 #include <vector>
 
 #include "support/catch.hpp"
-#include "tool/transcript/transcript.hpp"
 
 using namespace kclxx::transcript;
 using std::chrono::microseconds;
