@@ -266,6 +266,7 @@ class batches_processor final : public record_processor {
     timer_ = shard_.after(std::chrono::ceil<milliseconds>(due - now), [this] {
       timer_.reset();
       look_at_linger();
+      if (gathered_.empty()) gathered_.release_memory();
     });
   }
 

@@ -6,12 +6,15 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "support/catch.hpp"
+#include "unit/processing/owned_batch.hpp"
 
 using namespace kclxx;
 using processing::gathered_records;
+using test::owned_batch;
 using namespace std::chrono_literals;
 
 TEST_CASE("a gathered record has all that the delivered one had", "[processing]") {
@@ -41,8 +44,32 @@ TEST_CASE("a gathered record has all that the delivered one had", "[processing]"
     CHECK(batch[i].partition_key() == records[i].partition_key());
     CHECK(batch[i].position() == records[i].position());
     CHECK(batch[i].approximate_arrival_timestamp() == records[i].approximate_arrival_timestamp());
-    if (!records[i].data().empty()) CHECK(batch[i].data().data() != records[i].data().data());
+    if (records[i].has_data()) CHECK(batch[i].data().data() != records[i].data().data());
   }
+}
+
+TEST_CASE("gathered records use little more memory than their texts, and keep a part of it",
+          "[processing]") {
+  constexpr std::size_t most_kept = 2 * gathered_records::spare_size;
+  const std::string text(1'000'000, 'x');
+  gathered_records gathered;
+  for (std::size_t round = 0; round < 40; ++round) {
+    CAPTURE(round);
+    // Some rounds have many small records, others have sizes in a changing order.
+    const bool is_small = round % 10 == 0;
+    for (std::size_t i = 0; gathered.bytes() < 40'000'000; ++i) {
+      const std::size_t size =
+          is_small || i % 10 != round % 10 ? 1'000 : 60'000 + i * 7'919 % 900'000;
+      const record one(record::fields{std::string_view(text).substr(0, size), "k", "1", 0, {}});
+      gathered.add(record_batch(std::span(&one, 1), nullptr));
+    }
+    CHECK(gathered.memory_bytes() < 40'000'000 * 3 / 2 + most_kept);
+    static_cast<void>(gathered.take());
+    CHECK(gathered.memory_bytes() <= most_kept);
+  }
+  CHECK(gathered.memory_bytes() > 0);
+  gathered.release_memory();
+  CHECK(gathered.memory_bytes() == 0);
 }
 
 TEST_CASE("gathered records take no more memory than they count", "[processing]") {
@@ -56,5 +83,21 @@ TEST_CASE("gathered records take no more memory than they count", "[processing]"
   for (int i = 0; i < 100; ++i) {
     gathered.add(record_batch(call, nullptr));
     CHECK(gathered.memory_bytes() <= gathered.bytes());
+  }
+}
+
+TEST_CASE("gathered records keep no call alive, and their memory is used again", "[processing]") {
+  gathered_records gathered;
+  const char* first = nullptr;
+  for (int round = 0; round < 3; ++round) {
+    auto [batch, alive] = owned_batch({{"k", "data"}, {"k", "more"}}, 1).take();
+    gathered.add(batch);
+    batch = {};
+    CHECK(alive.expired());
+    const record_batch taken = gathered.take();
+    if (round == 0) first = taken[0].data().data();
+    CHECK(taken[0].data().data() == first);
+    CHECK(taken[0].data() == "data");
+    CHECK(taken[1].data() == "more");
   }
 }
