@@ -3,18 +3,18 @@
 
 #include <chrono>
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "support/catch.hpp"
-#include "unit/processing/owned_batch.hpp"
 
 using namespace kclxx;
 using processing::gathered_records;
-using test::owned_batch;
 using namespace std::chrono_literals;
 
 TEST_CASE("a gathered record has all that the delivered one had", "[processing]") {
@@ -90,9 +90,13 @@ TEST_CASE("gathered records keep no call alive, and their memory is used again",
   gathered_records gathered;
   const char* first = nullptr;
   for (int round = 0; round < 3; ++round) {
-    auto [batch, alive] = owned_batch({{"k", "data"}, {"k", "more"}}, 1).take();
-    gathered.add(batch);
-    batch = {};
+    auto call =
+        std::make_shared<std::vector<std::string>>(std::vector<std::string>{"data", "more"});
+    const std::weak_ptr<const void> alive = call;
+    std::vector<record> records;
+    for (const std::string& text : *call)
+      records.emplace_back(record::fields{text, "k", "1", 0, {}});
+    gathered.add(record_batch(records, std::exchange(call, nullptr)));
     CHECK(alive.expired());
     const record_batch taken = gathered.take();
     if (round == 0) first = taken[0].data().data();
