@@ -4,9 +4,11 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <future>
@@ -59,6 +61,27 @@ std::vector<kclxx::own_metric> own_metrics(const kclxx::observer::shard_names&) 
 
 /// What the own log function waits for.
 std::mutex log_mutex;
+
+/// A log function that notes its copies, since the first call.
+class noted_log {
+ public:
+  noted_log() = default;
+  noted_log(const noted_log&) { note_later("log function copied"); }
+  noted_log(noted_log&&) noexcept {}
+  noted_log& operator=(const noted_log&) = delete;
+  noted_log& operator=(noted_log&&) = delete;
+  ~noted_log() { note_later("log function destroyed"); }
+  void operator()(const kclxx::log_entry&) const {
+    is_called_ = true;
+    note_later("log function called");
+  }
+
+ private:
+  static void note_later(const char* what) {
+    if (is_called_) note(what);
+  }
+  static inline std::atomic<bool> is_called_ = false;
+};
 
 class obedient : public kclxx::record_processor {
  public:
@@ -296,6 +319,7 @@ int main(int argc, char** argv) {
             ": " + entry.text);
       };
     }
+    if (argument == "noted_log") options.log = noted_log();
     if (argument == "hanging_log") {
       options.log = [](const kclxx::log_entry&) { std::this_thread::sleep_for(1h); };
     }

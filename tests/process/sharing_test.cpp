@@ -70,6 +70,23 @@ TEST_CASE("log lines lead to the shard's stderr, prints to that of the oldest sh
   }
 }
 
+TEST_CASE("the shards share one log function, and copy it no more", "[sharing]") {
+  const machine box;
+  const words command{child, "noted_log"};
+  for (const char* shard : {"a", "b"}) {
+    const launched one = box.initialized(shard, command);
+    one->send(R"({"action":"ping"})");
+    one->expect_status("ping");
+    CHECK(one->end() == 0);
+    one->await_end_of_stderr();
+  }
+  const launched last = box.initialized("c", command);
+  const std::string journal = box.journal();
+  CHECK(contains(journal, "log function called"));
+  CHECK_FALSE(contains(journal, "log function copied"));
+  CHECK_FALSE(contains(journal, "log function destroyed"));
+}
+
 #ifdef KCLXX_SHARED_CACHE
 TEST_CASE("what main loads before run is there for all shards, and loaded once", "[sharing]") {
   const machine box;

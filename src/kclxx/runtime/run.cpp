@@ -67,17 +67,35 @@ class handed_session final : public sharing::shard_session {
   const run_options& options_;
 };
 
+template <class Result, class... Arguments>
+void share(std::function<Result(Arguments...)>& function) {
+  if (!function) return;
+  auto shared = std::make_shared<std::function<Result(Arguments...)>>(std::move(function));
+  function = [shared = std::move(shared)](Arguments... arguments) {
+    return (*shared)(std::forward<Arguments>(arguments)...);
+  };
+}
+
+/// Copies of the options have the user's functions in common: to copy or destroy one runs none of
+/// the user's code, which the loop of all shards would wait for.
+run_options with_shared_functions(run_options options) {
+  share(options.log);
+  share(options.metrics.own_metrics);
+  return options;
+}
+
 /// Serves all shards that launchers hand over to this process.
 /// Errors: std::exception, before the first shard is accepted.
 exit_status run_resident(sharing::inheritance start, const processor_factory& make_processor,
                          const run_options& options) {
   io::outlive_signals();
+  const run_options shared_options = with_shared_functions(options);
   const exit_status status = sharing::serve_shards(
       std::move(start),
       [&](const sharing::handed_shard& shard, io::event_loop& loop,
           std::function<void()> on_stuck) {
         return std::make_unique<handed_session>(shard, loop, std::move(on_stuck), make_processor,
-                                                options);
+                                                shared_options);
       },
       std::max(detail::clamped(options.grace_time), least_teardown));
   // A thread that was abandoned uses what the end of main destroys.
