@@ -5,11 +5,9 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <sys/types.h>
 #include <unistd.h>
 #include <vector>
 
@@ -95,16 +93,6 @@ inline bool has_raw_byte(std::string_view text) {
     const auto byte = static_cast<unsigned char>(c);
     return byte == 0xff || byte == 0xc0 || byte == 0xf4 || byte == 0xed;
   });
-}
-
-/// Whether somebody waits for a lock (flock) of this file.
-inline bool is_lock_awaited(ino_t inode) {
-  std::istringstream locks(read_file("/proc/locks"));
-  const std::string file = ":" + std::to_string(inode) + " ";
-  for (std::string line; std::getline(locks, line);) {
-    if (line.find("->") != std::string::npos && line.find(file) != std::string::npos) return true;
-  }
-  return false;
 }
 
 }  // namespace kclxx::test

@@ -14,6 +14,7 @@
 #include <regex>
 #include <sys/file.h>
 #include <system_error>
+#include <thread>
 #include <tuple>
 #include <utility>
 
@@ -226,12 +227,20 @@ class parked_records {
 };
 
 /// A process that began to park a record before the file was moved away ends the line under this
-/// lock. Without the lock the file is read as it is.
+/// lock. Whoever can read the file can hold the lock, so it is not waited for without a limit.
 void wait_for_writer(const std::string& file) {
+  using namespace std::chrono_literals;
   std::error_code error;
   if (!std::filesystem::is_regular_file(file, error)) return;  // a pipe can be opened once
   const io::descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  while (::flock(opened.get(), LOCK_SH) != 0 && errno == EINTR) {
+  for (int tries = 0; ::flock(opened.get(), LOCK_SH | LOCK_NB) != 0; ++tries) {
+    if (errno != EWOULDBLOCK && errno != EINTR) return;
+    if (tries == 100) {
+      std::cerr << "kclxx replay: " << file
+                << ": another process has locked it for 5 s, so it is read as it is\n";
+      return;
+    }
+    std::this_thread::sleep_for(50ms);
   }
 }
 
