@@ -71,8 +71,9 @@ TEST_CASE("a successor begins at what is persisted, and the old worker cannot ch
   CHECK(old.stop_requested());
   CHECK_FALSE(successor.stop_requested());
   CHECK(old.persisted() == sequence_position("2"));
-  old.lose_lease();
+  old.lose_lease();  // its successor keeps it
   CHECK(old.exit_status() == kclxx::exit_status::ok);
+  CHECK(successor.deliver({}).persisted() == sequence_position("3"));
 }
 
 TEST_CASE("both workers read the same records, each at its own pace", "[testing]") {
