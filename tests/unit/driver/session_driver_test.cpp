@@ -84,12 +84,6 @@ class driven_child : private driver::host {
   void lasts() {
     feed([&] { driver.on_callback_lasts(); });
   }
-  void fires(timer which) {
-    const auto& due = timers.at(static_cast<std::size_t>(which));
-    REQUIRE(due);
-    now_ = *due;
-    feed([&] { driver.on_timer(which); });
-  }
   void timer_throws(const std::exception_ptr& what) {
     feed([&] { driver.on_user_code_threw(driver::describe("a timer", what)); });
   }
@@ -130,8 +124,6 @@ class driven_child : private driver::host {
   std::deque<std::pair<checkpoint_handler, std::error_code>> handlers;
   std::array<std::optional<time_point>, session::timer_count> timers;
   bool is_output_broken = false;
-  bool is_stopped = false;
-  bool has_timers = true;
   bool is_in_event = false;
 
  private:
@@ -146,7 +138,7 @@ class driven_child : private driver::host {
     timers.at(static_cast<std::size_t>(which)) = now_ + after;
   }
   void call(session::call what) override { call_ = std::move(what); }
-  void end_timers() override { has_timers = false; }
+  void end_timers() override {}
   void wake(session::waiter_id waiter, std::error_code result) override {
     woken.emplace_back(waiter, result);
   }
@@ -158,7 +150,7 @@ class driven_child : private driver::host {
   void write_log(log_level, std::string text, const std::optional<sequence_position>&) override {
     log_lines.push_back(std::move(text));
   }
-  void request_stop() override { is_stopped = true; }
+  void request_stop() override {}
   void run_handler(checkpoint_handler handler, std::error_code result) override {
     handlers.emplace_back(std::move(handler), result);
   }
@@ -168,23 +160,6 @@ class driven_child : private driver::host {
   std::optional<session::call> call_;
   bool has_left_ = false;
   bool is_observed_ = false;
-};
-
-/// Keeps the names of the functions that were called.
-class recorder : public record_processor {
- public:
-  explicit recorder(lines& calls) : calls_(calls) {}
-  void process_records(record_batch, const checkpointer&) override {
-    calls_.emplace_back("process_records");
-  }
-  void lease_lost() override { calls_.emplace_back("lease_lost"); }
-  void shard_ended(const checkpointer&) override { calls_.emplace_back("shard_ended"); }
-  void shutdown_requested(const checkpointer&) override {
-    calls_.emplace_back("shutdown_requested");
-  }
-
- private:
-  lines& calls_;
 };
 
 std::string checkpoint_line(const std::string& number) {
@@ -301,37 +276,6 @@ TEST_CASE("a handler is destroyed after its call", "[driver]") {
   CHECK(owned.use_count() == 1);
 }
 
-TEST_CASE("an exception of a callback is logged with the callback and the batch's positions",
-          "[driver][P53]") {
-  driven_child child({}, [](const record_batch&) { throw std::runtime_error("no table"); });
-  child.initialize();
-  SECTION("of its first and last record") {
-    child.process({"100", "150", "200"});
-    CHECK(child.log_lines == lines{"process_records (3 records, 100/0 to 200/0) failed: no table"});
-  }
-  SECTION("if it has any") {
-    child.process({});
-    CHECK(child.log_lines == lines{"process_records (no records) failed: no table"});
-  }
-  CHECK(child.driver.status() == exit_status::callback_failed);
-}
-
-TEST_CASE("an exception without a text, or that is no std::exception, is logged as such",
-          "[driver][P53]") {
-  struct silent : std::exception {
-    [[nodiscard]] const char* what() const noexcept override { return nullptr; }
-  };
-  const auto [thrown, text] = GENERATE(table<std::exception_ptr, std::string>({
-      {std::make_exception_ptr(1), "an exception that is not a std::exception"},
-      {std::make_exception_ptr(silent()), "a std::exception without a text"},
-  }));
-  driven_child child({}, [what = thrown](const record_batch&) { std::rethrow_exception(what); });
-  child.initialize();
-  child.process({});
-  CHECK(child.logged("failed: " + text));
-  CHECK(child.driver.status() == exit_status::callback_failed);
-}
-
 TEST_CASE("what catch has of pthread_exit is not rethrown", "[driver][P53]") {
   driven_child child;
   child.initialize();
@@ -344,37 +288,6 @@ TEST_CASE("a factory that makes no processor is logged and ends the session", "[
   child.initialize();
   CHECK(child.log_lines == lines{"initialize failed: the processor factory returned no processor"});
   CHECK(child.driver.status() == exit_status::callback_failed);
-}
-
-TEST_CASE("a fenced_error in a callback is a lost lease, and its reason is logged",
-          "[driver][P65]") {
-  driven_child child(
-      {}, [](const record_batch&) { throw fenced_error("totals of s: epoch 7, not 6"); });
-  child.initialize();
-  child.take_written();
-  child.process({"100"});
-  CHECK(child.take_written() == lines{status_line("processRecords")});
-  CHECK(child.log_lines ==
-        lines{"process_records (record 100/0) ended early: totals of s: epoch 7, "
-              "not 6: fenced: a later processor has taken the shard over; drop "
-              "the work"});
-  CHECK(child.is_stopped);
-  CHECK_FALSE(child.has_timers);
-  CHECK_FALSE(child.driver.status());
-}
-
-TEST_CASE("a constructor that is fenced leaves no processor, and every action is answered",
-          "[driver][P67]") {
-  driven_child child({},
-                     []() -> std::unique_ptr<record_processor> { throw fenced_error("epoch 7"); });
-  child.initialize();
-  CHECK(child.take_written() == lines{status_line("initialize")});
-  CHECK(child.driver.processor().get() == nullptr);
-  child.records({"100"});
-  CHECK(child.take_written() == lines{status_line("processRecords")});
-  child.receive(R"({"action":"leaseLost"})");
-  CHECK(child.take_written() == lines{status_line("leaseLost")});
-  CHECK_FALSE(child.driver.status());
 }
 
 TEST_CASE("in automatic mode a batch that is kept after its callback is warned of once",
@@ -441,13 +354,6 @@ TEST_CASE("what the library makes up for in a line is logged once in a session",
   CHECK_FALSE(child.driver.status());
 }
 
-TEST_CASE("a line that cannot be understood ends the session", "[driver][P54]") {
-  driven_child child;
-  child.receive("nonsense");
-  CHECK(child.logged("bad line from the daemon"));
-  CHECK(child.driver.status() == exit_status::protocol_error);
-}
-
 TEST_CASE("an output that is broken ends the session with what the system reported",
           "[driver][P57]") {
   driven_child child;
@@ -498,29 +404,6 @@ TEST_CASE("a line that comes too early waits for its turn", "[driver][P58]") {
   }
 }
 
-TEST_CASE("the end of a daemon's input does not wait for the status", "[driver][P57]") {
-  driven_child child;
-  child.initialize();
-  child.records({"100"});
-  child.ends();
-  child.run_call();
-  CHECK(child.driver.status() == exit_status::daemon_gone);
-}
-
-TEST_CASE("an early answer waits for its checkpoint", "[driver][P58]") {
-  driven_child child;
-  child.initialize();
-  child.records({"100"});
-  child.answer("100");
-  CHECK(child.driver.has_early_line());
-  child.run_call();
-  CHECK_FALSE(child.driver.has_early_line());
-  child.receive_and_run(R"({"action":"shardEnded"})");
-  child.receive(R"({"action":"checkpoint","sequenceNumber":null})");
-  CHECK(child.take_written().back() == status_line("shardEnded"));
-  CHECK(child.log_lines.empty());
-}
-
 TEST_CASE("an answer that was not asked for is skipped, and logged once", "[driver][P58]") {
   driven_child child;
   child.initialize();
@@ -564,49 +447,6 @@ TEST_CASE("where an answer is awaited and another action comes, or the end, the 
     child.receive_and_run(R"({"action":"shardEnded"})");
     child.ends();
     CHECK(child.driver.status() == exit_status::daemon_gone);
-  }
-}
-
-TEST_CASE("an input that cannot be read ends the session with what the system reported",
-          "[driver][P66]") {
-  driven_child child;
-  child.initialize();
-  child.end_input(EIO);
-  CHECK(child.logged("cannot read from the daemon: Input/output error"));
-  CHECK(child.driver.status() == exit_status::daemon_gone);
-}
-
-TEST_CASE("an exception of a timer names the timer and ends the session", "[driver][P53]") {
-  driven_child child;
-  child.initialize();
-  child.timer_throws(std::make_exception_ptr(std::runtime_error("no table")));
-  CHECK(child.logged("a timer failed: no table"));
-  CHECK(child.driver.status() == exit_status::callback_failed);
-}
-
-TEST_CASE("each action calls its function of the processor", "[driver][P10]") {
-  lines calls;
-  driven_child child(manual(), [&] { return std::make_unique<recorder>(calls); });
-  child.initialize();
-  child.process({"100"});
-  SECTION("lease_lost, after which no timer fires") {
-    CHECK(child.has_timers);
-    child.receive(R"({"action":"leaseLost"})");
-    CHECK_FALSE(child.has_timers);
-    child.run_call();
-    CHECK(calls == lines{"process_records", "lease_lost"});
-  }
-  SECTION("shutdown_requested") {
-    child.receive_and_run(R"({"action":"shutdownRequested"})");
-    CHECK(calls == lines{"process_records", "shutdown_requested"});
-  }
-  SECTION("shard_ended, after which the null checkpoint is written") {
-    child.async_checkpoint("100", {});  // without a handler
-    child.receive_and_run(R"({"action":"shardEnded"})");
-    CHECK(calls == lines{"process_records", "shard_ended"});
-    CHECK(child.take_written().back() ==
-          "\n{\"action\":\"checkpoint\",\"sequenceNumber\":null,\"subSequenceNumber\":null}\n");
-    CHECK(child.handlers.empty());
   }
 }
 
