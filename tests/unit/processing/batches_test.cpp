@@ -115,23 +115,6 @@ TEST_CASE("what is before a batch_failure is complete, and the rest is tried aga
   CHECK(with.persisted() == sequence_position("4"));
 }
 
-TEST_CASE("a batch_failure at the same position twice counts as two attempts",
-          "[processing][batches]") {
-  telling_handler handler;
-  const auto lot = std::make_shared<memory_lot>();
-  testing::daemon with(batches(std::ref(handler), parking(lot, 2, std::nullopt)), prompt());
-  with.initialize().deliver({"a", "bad1", "c", "bad2", "e"});
-  INFO(with);
-  CHECK(handler.calls == std::vector<strings>{{"a", "bad1", "c", "bad2", "e"},
-                                              {"bad1", "c", "bad2", "e"},
-                                              {"c", "bad2", "e"},
-                                              {"bad2", "e"},
-                                              {"e"}});
-  CHECK(lot->all == std::vector<memory_lot::parked>{{"bad1", 2, "it failed", "it failed"},
-                                                    {"bad2", 2, "it failed", "it failed"}});
-  CHECK(with.persisted() == sequence_position("5"));
-}
-
 TEST_CASE("a batch_failure outside of the batch tells nothing: the batch is halved",
           "[processing][batches]") {
   const auto position =
@@ -153,25 +136,6 @@ TEST_CASE("a batch_failure outside of the batch tells nothing: the batch is halv
   CHECK(lot->data() == strings{"bad"});
   CHECK(strings(done.begin() + 3, done.end()) == strings{"a", "b", "d"});
   CHECK(with.persisted() == sequence_position("7"));
-}
-
-TEST_CASE("a lost lease within a batch is no failure: the batch is not halved",
-          "[processing][batches]") {
-  const bool is_wrapped = GENERATE(false, true);
-  int calls = 0;
-  const auto lot = std::make_shared<memory_lot>();
-  testing::daemon with(batches(
-      [&](const record_batch& batch) {
-        ++calls;
-        const checkpoint_error fenced(errc::lease_lost);
-        if (is_wrapped) throw batch_failure(batch[1].position(), std::make_exception_ptr(fenced));
-        throw fenced;
-      },
-      parking(lot, 2, std::nullopt)));
-  with.initialize().deliver({"a", "b", "c"});
-  CHECK(calls == 1);
-  CHECK(lot->all.empty());
-  CHECK_FALSE(with.exit_status());
 }
 
 TEST_CASE("a batch_failure describes itself", "[processing][batches]") {

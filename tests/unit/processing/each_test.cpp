@@ -145,53 +145,6 @@ TEST_CASE("by default a record that has failed for good ends the session, and th
   CHECK_THROWS_WITH(std::rethrow_exception(with.thrown()), "bad failed");
 }
 
-TEST_CASE("a parked record is complete", "[processing][each]") {
-  flaky handler;
-  const auto lot = make_lot();
-  testing::daemon with(each(std::ref(handler), parking(lot, 3)), prompt());
-  with.initialize().deliver({"a", "bad", "c"});
-  INFO(with);
-  CHECK(handler.done == strings{"a", "c"});
-  CHECK(with.persisted() == sequence_position("3"));
-  CHECK(lot->all == std::vector<memory_lot::parked>{{"bad", 3, "bad failed", "bad failed"}});
-  CHECK(logged(with, "record 2/0 (partition key 'key') parked after 3 attempts"));
-}
-
-TEST_CASE("a skipped record is complete, and an error in the log", "[processing][each]") {
-  flaky handler;
-  testing::daemon with(each(std::ref(handler), {.max_attempts = 1, .bad_record = bad_record::skip}),
-                       prompt());
-  with.initialize().deliver({"a", "bad", "c"});
-  INFO(with);
-  CHECK(handler.done == strings{"a", "c"});
-  CHECK(with.persisted() == sequence_position("3"));
-  CHECK(logged(with, "record 2/0 (partition key 'key') skipped after 1 attempt"));
-}
-
-TEST_CASE("the first, the last and the only record of a batch can fail, and those of an aggregate",
-          "[processing][each]") {
-  const auto [payloads, is_aggregate] = GENERATE(table<strings, bool>({
-      {{"bad", "b", "c"}, false},
-      {{"a", "b", "bad"}, false},
-      {{"bad"}, false},
-      {{"bad1", "bad2"}, false},
-      {{"bad", "b", "c"}, true},
-      {{"a", "bad", "c"}, true},
-      {{"a", "b", "bad"}, true},
-  }));
-  CAPTURE(payloads, is_aggregate);
-  flaky handler;
-  const auto lot = make_lot();
-  testing::daemon with(each(std::ref(handler), parking(lot, 2, std::nullopt)), prompt());
-  with.initialize();
-  CHECK(with.persisted() == deliver(with, payloads, is_aggregate));
-  INFO(with);
-  for (const auto& payload : payloads) {
-    CHECK(handler.calls[payload] == (payload.starts_with("bad") ? 2 : 1));
-  }
-  CHECK(handler.done.size() + lot->all.size() == payloads.size());
-}
-
 TEST_CASE("a permanent error, and what the policy calls permanent, is not tried again",
           "[processing][each]") {
   int calls = 0;
@@ -289,18 +242,6 @@ TEST_CASE("with attempts without end, the log tells which record holds the shard
   CHECK(minutes >= 4);
   CHECK(count_logged(*with, "at record 2/0 (partition key 'key') failed: ") ==
         static_cast<std::size_t>(minutes) + 1);
-}
-
-TEST_CASE("a failed attempt is logged again after a minute, not later", "[processing][each]") {
-  std::optional<testing::daemon> with;
-  int calls = 0;
-  const auto fail = [&](const record&) {
-    if (++calls > 1) with->advance(1min);
-    throw std::runtime_error("no");
-  };
-  with.emplace(each(fail, {.max_attempts = 3, .initial_backoff = 0ms, .max_backoff = 0ms}));
-  with->initialize().deliver({"a"});
-  CHECK(count_logged(*with, "failed: no; the next one is in") == 2);
 }
 
 TEST_CASE("observers receive each attempt, retry and parked record", "[processing][each]") {

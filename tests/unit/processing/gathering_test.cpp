@@ -65,20 +65,6 @@ record::fields keyed(std::string_view key, std::string_view data, std::string_vi
 
 }  // namespace
 
-TEST_CASE("records of several calls are handed over once the oldest has waited for the linger",
-          "[processing][gathering]") {
-  gathering_daemon one({.linger = 2s});
-  one.daemon.deliver({"a", "b"}).advance(1500ms);
-  one.daemon.deliver({"c"}).advance(499ms);
-  CHECK(one.seen().empty());
-  one.daemon.advance(1ms);
-  CHECK(one.seen() == calls{{"a", "b", "c"}});
-  one.daemon.deliver({"d"}).advance(1999ms);
-  CHECK(one.seen().size() == 1);
-  one.daemon.advance(1ms);
-  CHECK(one.seen() == calls{{"a", "b", "c"}, {"d"}});
-}
-
 TEST_CASE("a batch has at most max_bytes, but for one record that is larger",
           "[processing][gathering]") {
   const std::uint64_t limit = 100;
@@ -234,19 +220,6 @@ TEST_CASE("each record that a batch_failure names has its own attempts, and is p
                                                     {"bad1", 2, "refused", "refused"},
                                                     {"bad2", 2, "refused", "refused"}});
   CHECK(with.persisted() == sequence_position("6"));
-}
-
-TEST_CASE("with order::key the later records of a named one's key are tried again after it",
-          "[processing][gathering]") {
-  const auto in = GENERATE(order::none, order::key);
-  CAPTURE(static_cast<int>(in));
-  naming_handler handler{.failures = 1};
-  testing::daemon with(batches(std::ref(handler), {}, {.order = in}), prompt());
-  with.initialize().deliver_records({keyed("k", "a", "1"), keyed("k", "bad", "2"),
-                                     keyed("other", "c", "3"), keyed("k", "d", "4")});
-  const strings again = in == order::key ? strings{"bad", "d"} : strings{"bad"};
-  CHECK(handler.seen == calls{{"a", "bad", "c", "d"}, again});
-  CHECK(with.persisted() == sequence_position("4"));
 }
 
 TEST_CASE("with order::key no key and an empty key are two keys", "[processing][gathering]") {

@@ -91,18 +91,6 @@ TEST_CASE("what a key function throws leaves process_records", "[processing][par
   CHECK(calls == 0);
 }
 
-TEST_CASE("stop: the exception leaves a timer when no callback is open", "[processing][parallel]") {
-  parallel_daemon daemon(
-      [](const record& one) {
-        if (one.data() == "bad") throw std::runtime_error("the table is gone");
-      },
-      {.max_attempts = 1});
-  deliver(daemon, {{"a", "1"}, {"b", "bad"}, {"c", "2"}});
-  CHECK(daemon.exit_status() == exit_status::callback_failed);
-  CHECK_THROWS_WITH(std::rethrow_exception(daemon.thrown()), "the table is gone");
-  CHECK(logged(daemon, "user code between callbacks failed: the table is gone"));
-}
-
 TEST_CASE("stop: in an open callback what is complete is checkpointed first",
           "[processing][parallel]") {
   std::string last;
@@ -299,34 +287,4 @@ TEST_CASE("a policy's function that blocks is reported as stuck", "[processing][
   CHECK(count_logged(with, "the decision on a failure is stuck: it has had record 1/0") == 3);
   with.end_shard();
   CHECK(with.persisted() == sequence_position("SHARD_END"));
-}
-
-TEST_CASE("records that a daemon delivers again are left out, and the watermark does not fall",
-          "[processing][parallel][P69]") {
-  const auto which = GENERATE(form::parallel, form::completions);
-  const auto ordering = GENERATE(order::key, order::none);
-  strings done;
-  const auto seen = std::make_shared<seen_events>();
-  const auto forward =
-      make(which, [&](const record& one, const shard_context&) { done.emplace_back(one.data()); },
-           {}, {.order = ordering});
-  struct repeating final : record_processor {
-    void process_records(record_batch batch, const checkpointer& with) override {
-      inner->process_records(batch, with);
-      inner->process_records(batch, with);
-      inner->process_records(batch.slice(0, 1), with);
-    }
-    void shutdown_requested(const checkpointer& with) override { inner->shutdown_requested(with); }
-    std::unique_ptr<record_processor> inner;
-  };
-  const auto make_repeating = [&](const shard_context& shard) {
-    auto made = std::make_unique<repeating>();
-    made->inner = forward(shard);
-    return made;
-  };
-  testing::daemon with(make_repeating, prompt(seen));
-  with.initialize().deliver({"1", "2", "3"}).deliver({"4"}).request_shutdown();
-  CHECK(done == strings{"1", "2", "3", "4"});
-  CHECK(with.persisted() == sequence_position("4"));
-  CHECK(std::is_sorted(with.checkpoints().begin(), with.checkpoints().end()));
 }

@@ -347,33 +347,6 @@ TEST_CASE("a parking directory that is not there when a shard starts is waited f
   CHECK(with.persisted() == sequence_position("3"));
 }
 
-TEST_CASE("on a full disk a record is not complete; once there is space, it is parked",
-          "[processing][parking]") {
-  const temporary_folder directory;
-  const auto lot = std::make_shared<parking_file>(directory.path());
-  const auto file = lot->file_of(lone_shard("s"));
-  int attempts = 0;
-  std::optional<testing::daemon> with;
-  std::optional<file_size_limit> full(10);
-  const auto handler = [&](const record& one) {
-    if (one.data() != "bad") return;
-    if (++attempts == 9) {
-      CHECK(with->persisted() == sequence_position("1"));
-      full.reset();  // somebody makes room
-    }
-    throw std::runtime_error("no");
-  };
-  with.emplace(each(handler, parking(lot, 2)), prompt());
-  with->initialize("s").deliver({"a", "bad", "c"});
-  INFO(*with);
-  CHECK(attempts == 9);
-  CHECK(logged(*with, "cannot be parked: cannot write to " + file.string() + ": File too large"));
-  const auto lines = lines_of(file);
-  REQUIRE(lines.size() == 1);
-  CHECK(lines[0].at("attempts") == 9);
-  CHECK(with->persisted() == sequence_position("3"));
-}
-
 TEST_CASE("a line that did not fit on the disk is taken back", "[processing][parking]") {
   lot_of_one_shard lot;
   lot.park();

@@ -30,16 +30,6 @@ inline void deliver(testing::daemon& to,
   to.deliver_records(fields);
 }
 
-/// Delivers them, as one aggregated record or as several. Returns the position of the last.
-inline sequence_position deliver(testing::daemon& to, const strings& payloads, bool is_aggregate) {
-  if (is_aggregate) {
-    to.deliver_aggregate(payloads);
-    return sequence_position("1", payloads.size() - 1);
-  }
-  to.deliver(payloads);
-  return sequence_position(std::to_string(payloads.size()));
-}
-
 inline std::size_t count_logged(const testing::daemon& from, const std::string& text) {
   return static_cast<std::size_t>(std::count_if(
       from.log().begin(), from.log().end(),
