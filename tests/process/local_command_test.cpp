@@ -124,20 +124,6 @@ TEST_CASE("nothing that was changed since it was fetched runs", "[local][fetch]"
   refused(" is missing");
 }
 
-TEST_CASE("what npm brings is the published package, or nothing is installed", "[local][fetch]") {
-  const local_box box;
-  box.program("bin/npm",
-              "while [ \"$1\" != --prefix ]; do shift; done\n"
-              "mkdir -p $2/node_modules/kinesis-local\n"
-              "echo other | tee $2/node_modules/kinesis-local/main.js "
-              "$2/node_modules/kinesis-local/server.json\n");
-  const auto refused = box.kclxx({"local", "fetch"});
-  CHECK(refused.status == 5);
-  CHECK(refused.out.empty());
-  CHECK(contains(refused.err, "what came is not what was expected: main.js was changed"));
-  CHECK(box.list(".cache/kclxx").size() == 2);  // the lock and the program
-}
-
 TEST_CASE("each program that is missing is named with its Debian package", "[local]") {
   struct missing {
     std::string program;
