@@ -73,10 +73,6 @@ class captured_dialogue {
   }
 
   void signal(int number) { capture_->kill(number); }
-  /// To the capture and the child, as a terminal or a container does.
-  void signal_group(int number) {
-    if (::kill(-capture_->pid(), number) == -1) throw std::runtime_error("kill");
-  }
   tool::child_exit wait() {
     using namespace std::chrono_literals;
     const auto how = capture_->wait_until(tool::child_process::clock::now() + 30s);

@@ -151,13 +151,11 @@ inline fs::path socket_of_killed_resident(const machine& box) {
 }
 
 /// A program that waits until the file `gate` is gone before it becomes test_child.
-inline words gated(const machine& box, words arguments = {"manual"}) {
+inline words gated(const machine& box) {
   std::ofstream(box / "gate") << "";
-  arguments.insert(arguments.begin(),
-                   box.program("echo $$ >> '" + (box / "pids").string() + "'\nwhile [ -e '" +
-                               (box / "gate").string() + "' ]; do sleep 0.01; done\nexec '" +
-                               child + "' \"$@\"\n"));
-  return arguments;
+  return {box.program("echo $$ >> '" + (box / "pids").string() + "'\nwhile [ -e '" +
+                      (box / "gate").string() + "' ]; do sleep 0.01; done\nexec '" + child +
+                      "' manual\n")};
 }
 
 inline std::vector<pid_t> waiting_at_gate(const machine& box) {

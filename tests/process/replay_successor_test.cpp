@@ -17,8 +17,8 @@ namespace {
 
 /// What is left when such a child is killed, compared with what is left otherwise.
 forked_result effects_of(const replayed& place, const std::string& how, const std::string& faults,
-                         words arguments, const std::string& compared = "{dir}") {
-  arguments.insert(arguments.end(), {"--faults", faults, "--effects", compared});
+                         words arguments) {
+  arguments.insert(arguments.end(), {"--faults", faults, "--effects", "{dir}"});
   return place.replay(arguments, {KCLXX_PYTHON, KCLXX_TABLE_CHILD, how, "{dir}/table"});
 }
 

@@ -128,9 +128,9 @@ void scripted_daemon::send(std::string_view line) {
   if (!send_raw(std::string(line) + "\n")) fail("the child does not read");
 }
 
-void scripted_daemon::initialize(std::string_view sequence_number) {
-  send(R"({"action":"initialize","shardId":"shardId-000000000007","sequenceNumber":")" +
-       std::string(sequence_number) + R"(","subSequenceNumber":0})");
+void scripted_daemon::initialize() {
+  send(R"({"action":"initialize","shardId":"shardId-000000000007",)"
+       R"("sequenceNumber":"TRIM_HORIZON","subSequenceNumber":0})");
 }
 
 void scripted_daemon::records(const std::vector<std::string>& texts, std::uint64_t first) {
@@ -186,9 +186,9 @@ void scripted_daemon::expect_status(std::string_view action) {
   expect(R"({"action":"status","responseFor":")" + std::string(action) + "\"}");
 }
 
-void scripted_daemon::expect_checkpoint(std::string_view sequence_number, std::uint64_t sub) {
+void scripted_daemon::expect_checkpoint(std::string_view sequence_number) {
   expect(R"({"action":"checkpoint","sequenceNumber":")" + std::string(sequence_number) +
-         R"(","subSequenceNumber":)" + std::to_string(sub) + "}");
+         R"(","subSequenceNumber":0})");
 }
 
 void scripted_daemon::expect_null_checkpoint() {
@@ -273,9 +273,9 @@ std::size_t scripted_daemon::most_resident_kib() const {
   return status_value("/proc/" + std::to_string(pid_), "VmHWM:");
 }
 
-std::size_t wake_ups_of(pid_t process) {
+std::size_t scripted_daemon::wake_ups() const {
   std::size_t sum = 0;
-  const std::string tasks = "/proc/" + std::to_string(process) + "/task";
+  const std::string tasks = "/proc/" + std::to_string(pid_) + "/task";
   for (const auto& task : std::filesystem::directory_iterator(tasks)) {
     sum += status_value(task.path().string(), "voluntary_ctxt_switches:");
   }

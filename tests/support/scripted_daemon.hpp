@@ -17,9 +17,6 @@ class dialogue_error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// How often the threads of a process have waited so far.
-std::size_t wake_ups_of(pid_t process);
-
 /// A child process on pipes, as the daemon starts one, and a daemon's side of the dialogue with
 /// it. Each wait has a time limit; a child that is left is killed, by its id. With
 /// KCLXX_TEST_LAUNCHER in the environment, that program is started with the command as arguments.
@@ -45,7 +42,7 @@ class scripted_daemon {
   void send(std::string_view line);
   /// Without a newline; false when the child does not read any more.
   bool send_raw(std::string_view bytes);
-  void initialize(std::string_view sequence_number = "TRIM_HORIZON");
+  void initialize();
   /// One record per text, with sequence numbers counted up from `first`.
   void records(const std::vector<std::string>& texts, std::uint64_t first = 1);
   /// The same, to a callback that returns and needs no checkpoint before.
@@ -65,7 +62,7 @@ class scripted_daemon {
   std::string next_line();
   void expect(std::string_view line);
   void expect_status(std::string_view action);
-  void expect_checkpoint(std::string_view sequence_number, std::uint64_t sub = 0);
+  void expect_checkpoint(std::string_view sequence_number);
   void expect_null_checkpoint();
   /// True when nothing comes within this time.
   bool is_silent_for(std::chrono::milliseconds time);
@@ -89,8 +86,8 @@ class scripted_daemon {
   void kill();
   [[nodiscard]] std::size_t resident_kib() const;
   [[nodiscard]] std::size_t most_resident_kib() const;
-  [[nodiscard]] pid_t process() const { return pid_; }
-  [[nodiscard]] std::size_t wake_ups() const { return wake_ups_of(pid_); }
+  /// How often its threads have waited so far.
+  [[nodiscard]] std::size_t wake_ups() const;
 
  private:
   bool fill(std::chrono::milliseconds limit);

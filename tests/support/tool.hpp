@@ -34,11 +34,6 @@ class sandbox {
     write(name, "#!/bin/sh\n" + text);
     std::filesystem::permissions(path_ / name, std::filesystem::perms(0755));
   }
-  /// A Java of this version, in sh.
-  void java(const std::string& version, const std::string& text) const {
-    program("bin/java", text);
-    write("release", "JAVA_VERSION=\"" + version + "\"\n");
-  }
   [[nodiscard]] std::string read(const std::string& name) const { return read_file(path_ / name); }
   /// The names in a directory, hidden ones too.
   [[nodiscard]] std::vector<std::string> list(const std::string& name) const {
