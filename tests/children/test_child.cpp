@@ -107,14 +107,7 @@ class obedient : public kclxx::record_processor {
     say("batch of " + std::to_string(batch.size()));
     ++batches_;
   }
-  void lease_lost() override {
-    say("lease lost");
-    if (const char* what = std::getenv("IN_LEASE_LOST")) obey(what, *checkpointer_);
-  }
-  void shard_ended(const kclxx::checkpointer& checkpointer) override {
-    say("shard ended");
-    if (const char* what = std::getenv("IN_SHARD_ENDED")) obey(what, checkpointer);
-  }
+  void lease_lost() override { say("lease lost"); }
   void shutdown_requested(const kclxx::checkpointer&) override { say("shutdown requested"); }
 
  private:

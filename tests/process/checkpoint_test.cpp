@@ -119,16 +119,6 @@ TEST_CASE("a waiting checkpoint without an open action ends by its deadline and 
   daemon.expect_status("processRecords");
 }
 
-TEST_CASE("lease loss fails what waits, before the callback", "[process]") {
-  scripted_daemon daemon({child, "manual", "at_once"}, {"", {"IN_LEASE_LOST=sleep"}});
-  start(daemon);
-  daemon.process({"checkpoint between callbacks"}, 5);
-  daemon.await_stderr("thread waits");
-  daemon.lease_lost();
-  // The callback sleeps; the thread's call is over all the same.
-  daemon.await_stderr("thread: the lease is lost");
-}
-
 TEST_CASE("10,000 records in a line of 14 MB work, and the memory is given back",
           "[process][own-process][P6]") {
   started_child daemon({"at_once"});

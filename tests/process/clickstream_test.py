@@ -108,7 +108,7 @@ class Child(dialogue.Child):
     def __init__(self, directory, environment, name="child"):
         self.log = directory / f"{name}.log"
         with open(self.log, "a") as log:
-            super().__init__([CLICKSTREAM], SHARD, dict(environment, KCLXX_METRICS_DIR=directory), log)
+            super().__init__([CLICKSTREAM], SHARD, environment, log)
 
     def send(self, events, first):
         """Delivers them from the sequence number `first` on, without waiting."""
@@ -316,16 +316,6 @@ class Clickstream(unittest.TestCase):
         child.call({"action": "shutdownRequested"})
         self.assertEqual(child.persisted, "100")
         self.assertEqual(child.end(), 0)
-
-    def test_metrics_tell_what_was_counted_and_parked(self):
-        child = self.start()
-        child.deliver([*some_views(100, seed=8), "not JSON"], 1)
-        child.process.stdin.write("{")  # the daemon dies within a line: the file is kept
-        self.assertEqual(child.end(), 12)
-        (metrics,) = self.work.glob("*.prom")
-        values = dict(re.findall(r"^(kclxx_\w+_total){[^}]*} (\d+)$", metrics.read_text(), re.MULTILINE))
-        self.assertEqual(values["kclxx_records_total"], "101")
-        self.assertEqual(values["kclxx_parked_records_total"], "1")
 
 
 if __name__ == "__main__":

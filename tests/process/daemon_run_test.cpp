@@ -314,14 +314,6 @@ TEST_CASE("check lists problems with their place, and its status shows whether t
         "    why: It is the lease table's name, and DynamoDB refuses it.\n"
         "    fix: Write 3 to 255 of A-Z a-z 0-9 _ . -\n"
         "1 error, 0 warnings\n");
-  const auto misspelt =
-      box.kclxx({"daemon", "check", "a.properties"}, {"KCLXX_PROPERTY_maxrecords=5"});
-  CHECK(misspelt.status == 0);
-  CHECK(contains(misspelt.out, "maxrecords is misspelt: keys are case-sensitive\n"));
-  const auto removed =
-      box.kclxx({"daemon", "check", "a.properties", "--strict"}, {"KCLXX_PROPERTY_worker_Id="});
-  CHECK(removed.status == 1);
-  CHECK(contains(removed.out, "fix: Did you mean workerId?\n0 errors, 1 warning\n"));
 }
 
 TEST_CASE("check asks the daemon's reader where it is, and otherwise says that it judged the keys",

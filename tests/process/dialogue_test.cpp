@@ -100,73 +100,24 @@ TEST_CASE("a stdout that is full holds up neither the exit nor, once it is read,
 
 TEST_CASE("the end of the input ends the process in time, with its status",
           "[process][P31][P56][P57]") {
-  scripted_daemon daemon({child, "short_grace"});
-  SECTION("before anything: 0") { CHECK(daemon.end() == 0); }
-  SECTION("while idle: 0") {
-    start(daemon);
-    CHECK(daemon.end() == 0);
-  }
-  SECTION("in the middle of a line: 12") {
-    start(daemon);
-    daemon.send_raw(R"({"action":"processRec)");
-    CHECK(daemon.end() == 12);
-    CHECK(contains(daemon.stderr_so_far(), "middle of a line"));
-  }
-  SECTION("after a record in the middle of a batch: 12") {
-    start(daemon);
+  started_child daemon({"short_grace"});
+  SECTION("in the middle of a line, also after a record: 12") {
     daemon.send_raw(
-        R"({"action":"processRecords","records":[{"data":"YQ==","sequenceNumber":"1"})");
+        GENERATE(R"({"action":"processRec)",
+                 R"({"action":"processRecords","records":[{"data":"YQ==","sequenceNumber":"1"})"));
     CHECK(daemon.end() == 12);
     CHECK(contains(daemon.stderr_so_far(), "middle of a line"));
-  }
-  SECTION("in a callback that looks at the stop token: 12") {
-    start(daemon);
-    daemon.records({"wait for stop"});
-    CHECK(daemon.end() == 12);
-    CHECK(contains(daemon.stderr_so_far(), "stopped"));
   }
   SECTION("in a callback that does not return: 13") {
-    start(daemon);
     daemon.records({"sleep"});
     CHECK(daemon.end() == 13);
     CHECK(contains(daemon.stderr_so_far(), "did not return within the grace time"));
   }
   SECTION("while a checkpoint is awaited: the callback learns it, 12") {
-    start(daemon);
     daemon.records({"checkpoint"}, 5);
     daemon.expect_checkpoint("5");
     CHECK(daemon.end() == 12);
     CHECK(contains(daemon.stderr_so_far(), "checkpoint failed: the daemon is gone"));
-  }
-  SECTION("while the end of the shard is unanswered: 12") {
-    start(daemon);
-    daemon.shard_ended();
-    daemon.expect_null_checkpoint();
-    CHECK(daemon.end() == 12);
-  }
-  SECTION("after the last action: 0") {
-    start(daemon);
-    daemon.lease_lost();
-    daemon.expect_status("leaseLost");
-    CHECK(daemon.end() == 0);
-  }
-}
-
-TEST_CASE("messages go where the options lead, or to stderr with the shard's name",
-          "[process][P9]") {
-  SECTION("a function of the program's") {
-    started_child daemon({"own_log"});
-    daemon.send(R"({"action":"ping"})");
-    daemon.expect_status("ping");
-    const std::string said =
-        daemon.await_stderr("own log 1 shardId-000000000007: the daemon sent an action");
-    CHECK_FALSE(contains(said, "kclxx "));
-  }
-  SECTION("stderr") {
-    started_child daemon;
-    daemon.send(R"({"action":"ping"})");
-    daemon.expect_status("ping");
-    daemon.await_stderr("kclxx shardId-000000000007 warning: the daemon sent an action");
   }
 }
 

@@ -96,20 +96,18 @@ class Monitoring(unittest.TestCase):
         wait_for("node_exporter answers", lambda: answers(port, "/metrics"))
         return port
 
+    def scraped(self):
+        """What node_exporter makes of the files, each of which promtool accepts."""
+        for name in self.names():
+            checked = subprocess.run(["promtool", "check", "metrics"], input=(self.metrics / name).read_text(),
+                                     capture_output=True, text=True, check=False)
+            self.assertEqual((checked.returncode, checked.stdout + checked.stderr), (0, ""))
+        lines = get(self.node_exporter(), "/metrics").splitlines()
+        self.assertIn("node_textfile_scrape_error 0", lines)
+        return lines
+
     def names(self):
         return sorted(path.name for path in self.metrics.iterdir())
-
-    def test_the_files_live_as_long_as_their_leases(self):
-        ended, crashed, lost, killed = (Child(f"shardId-{i}", self.metrics) for i in range(4))
-        wait_for("four files", lambda: len(self.names()) == 4)
-        self.assertEqual(ended.end(), 0)
-        self.assertEqual(crashed.die(), 12)
-        lost.call({"action": "leaseLost"})
-        wait_for("the file of the lost lease is gone", lambda: "kclxx.billing.shardId-2.prom" not in self.names())
-        self.assertEqual(lost.end(), 0)
-        killed.process.kill()
-        killed.end()
-        self.assertEqual(self.names(), ["kclxx.billing.shardId-1.prom", "kclxx.billing.shardId-3.prom"])
 
     def test_promtool_and_node_exporter_accept_the_files(self):
         for shard in range(2):
@@ -118,11 +116,7 @@ class Monitoring(unittest.TestCase):
             child.deliver(2)
             child.call({"action": "shutdownRequested"}, ["ThrottlingException"])
             self.assertEqual(child.die(), 12)
-        for name in self.names():
-            checked = subprocess.run(["promtool", "check", "metrics"], input=(self.metrics / name).read_text(),
-                                     capture_output=True, text=True, check=False)
-            self.assertEqual((checked.returncode, checked.stdout + checked.stderr), (0, ""))
-        scraped = get(self.node_exporter(), "/metrics").splitlines()
+        scraped = self.scraped()
         for shard in range(2):
             labels = f'application="billing",shard="shardId-{shard}",stream="orders"'
             self.assertIn(f"kclxx_records_total{{{labels}}} 5", scraped)
@@ -132,7 +126,6 @@ class Monitoring(unittest.TestCase):
             self.assertTrue(any(line.startswith('kclxx_checkpoint_errors_total{application="billing",'
                                                 'error="ThrottlingException",' + f'shard="shardId-{shard}"')
                                 and line.endswith(" 1") for line in scraped))
-        self.assertIn("node_textfile_scrape_error 0", scraped)
         times = [line for line in scraped if line.startswith("node_textfile_mtime_seconds{")]
         self.assertEqual(len(times), 2)
 
@@ -144,17 +137,12 @@ class Monitoring(unittest.TestCase):
             child.deliver(1)
             self.assertEqual(child.die(), 12)
             self.assertEqual(child.log.count("is left out"), 2, child.log)
-        for name in self.names():
-            checked = subprocess.run(["promtool", "check", "metrics"], input=(self.metrics / name).read_text(),
-                                     capture_output=True, text=True, check=False)
-            self.assertEqual((checked.returncode, checked.stdout + checked.stderr), (0, ""))
-        scraped = get(self.node_exporter(), "/metrics").splitlines()
+        scraped = self.scraped()
         for application, stream in streams:
             own, last = f'application="{application}",', f'shard="shardId-0",stream="{stream}"'
             self.assertIn(f"clicks_total{{{own}" + r'page="a \"quoted\"\nline \\",' + f"{last}}} 5", scraped)
             self.assertIn(f"queue_depth{{{own}{last}}} NaN", scraped)
             self.assertTrue(any(line.startswith(f"kclxx_process_id{{{own}{last}}}") for line in scraped))
-        self.assertIn("node_textfile_scrape_error 0", scraped)
         self.assertNotIn("was collected before", (self.work / "prometheus-node-exporter.log").read_text())
 
     def test_an_observer_that_hangs_or_throws_changes_nothing_for_the_daemon(self):
