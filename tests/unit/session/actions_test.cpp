@@ -312,27 +312,6 @@ TEST_CASE("the end of a shard that was given up is not reported without a lost l
   }
 }
 
-TEST_CASE("a session that cannot continue fails what waits, and leaves", "[session][P59]") {
-  session_dialogue daemon(test::manual());
-  const std::string gone = make_error_code(errc::daemon_gone).message();
-  daemon.start_batch("100");
-  daemon.async_checkpoint(1, at("50"));
-  SECTION("when the running callback has returned") {
-    daemon.checkpoint(2, at("100"));
-    CHECK(daemon.failure() ==
-          lines{"log error: no input",
-                "log warning: the daemon did not answer the checkpoint at 100/0",
-                "notify 2: " + gone, "notify 1: " + gone, "request stop",
-                "arm grace timer 10000 ms"});
-    CHECK(daemon.returns() == lines{"leave with 12"});
-  }
-  SECTION("at once while none runs") {
-    daemon.returns();
-    CHECK(daemon.failure() ==
-          lines{"log error: no input", "notify 1: " + gone, "request stop", "leave with 12"});
-  }
-}
-
 TEST_CASE("the end of input leads out at every step", "[session][P31][P56][P57]") {
   session_dialogue daemon;
   SECTION("before initialize") {

@@ -77,12 +77,6 @@ TEST_CASE("a shard's variables travel with it", "[sharing]") {
   CHECK_FALSE(shard.variable("KCLXX_STREAM"));
 }
 
-TEST_CASE("a shard without a variable is one", "[sharing]") {
-  const auto answer = received(bytes_of(own_message()));
-  REQUIRE(std::holds_alternative<handed_shard>(answer));
-  CHECK(std::get<handed_shard>(answer).variables.empty());
-}
-
 TEST_CASE("a packet that is no launcher's is nothing, and its descriptors are closed",
           "[sharing]") {
   const auto before = test::count_of("/proc/self/fd");

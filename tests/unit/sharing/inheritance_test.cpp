@@ -64,21 +64,6 @@ void start_as_resident() {
 
 }  // namespace
 
-TEST_CASE("a resident takes what it was started with", "[sharing]") {
-  CHECK(test::in_forked_copy([] {
-          start_as_resident();
-          const auto start = inherited();
-          return start && start->socket_inode == 17 &&
-                         start->daemon == io::process_identity{42, 4711} &&
-                         start->socket_name == "name" &&
-                         start->listening.get() == listening_descriptor &&
-                         start->connection.get() == connection_descriptor &&
-                         start->folder.get() == folder_descriptor
-                     ? 0
-                     : 1;
-        }).status == 0);
-}
-
 TEST_CASE("what main has opened in place of the resident's descriptors is its own", "[sharing]") {
   const int which = GENERATE(listening_descriptor, connection_descriptor, folder_descriptor);
   const bool is_other_socket = GENERATE(true, false);

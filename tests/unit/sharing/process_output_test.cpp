@@ -56,28 +56,6 @@ void print(std::string_view text) {
 
 }  // namespace
 
-TEST_CASE("prints go to the starter's stderr first, then to the oldest shard's", "[sharing]") {
-  const auto result = test::in_forked_copy([] {
-    process_output output;
-    print("start\n");
-    error_pipe first;
-    error_pipe second;
-    output.add(first.write_end());
-    output.add(second.write_end());
-    print("one\n");
-    bool holds = first.text() == "one\n";
-    output.remove(first.write_end());
-    print("two\n");
-    holds = holds && second.text() == "two\n" && first.has_ended();
-    output.remove(second.write_end());
-    print("lost\n");
-    holds = holds && second.has_ended();
-    return holds ? 0 : 1;
-  });
-  CHECK(result.status == 0);
-  CHECK(result.out + result.err == "start\n");
-}
-
 TEST_CASE("a shard ends though its stderr is full, and half a line is not printed yet",
           "[sharing]") {
   CHECK(test::in_forked_copy([] {

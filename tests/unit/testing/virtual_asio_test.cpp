@@ -107,26 +107,6 @@ TEST_CASE("a coroutine that posts to itself without end ends the action", "[test
   CHECK_THROWS_AS(played.deliver({}), std::logic_error);
 }
 
-TEST_CASE("the timers of coroutines end in their order, when the test lets time pass",
-          "[testing][asio]") {
-  std::vector<std::string> ended;
-  daemon played(kclxx::asio::parallel(
-      [&](const record& event) -> asio::awaitable<void> {
-        co_await sleep_for(event.data() == "slow" ? 3s : 1s);
-        ended.emplace_back(event.data());
-      },
-      {}, {.order = kclxx::order::none}));
-  played.initialize().deliver({"slow", "quick"});
-  CHECK(ended.empty());
-  played.advance(999ms);
-  CHECK(ended.empty());
-  played.advance(1ms);
-  CHECK(ended == std::vector<std::string>{"quick"});
-  played.advance(2s).deliver({});
-  CHECK(ended == std::vector<std::string>{"quick", "slow"});
-  CHECK(played.persisted() == sequence_position("2"));
-}
-
 TEST_CASE("a timer starts anew, and is cancelled, as Asio's", "[testing][asio]") {
   std::vector<std::string> outcomes;
   const shard_context* shard = nullptr;

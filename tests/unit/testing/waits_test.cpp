@@ -94,6 +94,26 @@ TEST_CASE("timers run between callbacks, while the shard is idle, and never duri
   CHECK(calls.size() == 2);
 }
 
+TEST_CASE("events carry the virtual time, and durations in it", "[testing][observer]") {
+  struct collecting final : observer {
+    void on_event(const event_source& source, const shard_event& event) override {
+      sources.push_back(source);
+      if (const auto* one = std::get_if<callback_ended>(&event)) ended.push_back(*one);
+    }
+    std::vector<event_source> sources{};
+    std::vector<callback_ended> ended{};
+  };
+  const auto seen = std::make_shared<collecting>();
+  testing::daemon played(
+      each([](const record&, const shard_context& shard) { shard.sleep_for(3s); }), prompt(seen));
+  played.initialize().advance(1min).deliver({"a"});
+  using kind = observer::callback_kind;
+  CHECK(seen->ended == std::vector<observer::callback_ended>{{kind::initialize, 0ns},
+                                                             {kind::process_records, 3s}});
+  CHECK(seen->sources.back().time - seen->sources.front().time == 63s);
+  CHECK(seen->sources.back().date - seen->sources.front().date == 63s);
+}
+
 TEST_CASE("a sleep takes virtual time, and ends early at the stop token", "[testing]") {
   bool whole = false;
   bool cut = true;

@@ -4,11 +4,9 @@
 #include <string>
 
 #include "support/catch.hpp"
-#include "support/text.hpp"
 #include "tool/process/program.hpp"
 
 using namespace kclxx::tool;
-using kclxx::test::contains;
 
 TEST_CASE("the stream of the ARN comes first", "[launch]") {
   const auto all = parse_properties(
@@ -31,24 +29,6 @@ TEST_CASE("the shipped logging keeps the children's stderr out of the daemon's l
       embedded::logback.find(
           R"(<logger name="software.amazon.kinesis.multilang.DrainChildSTDERRTask" level="OFF"/>)") !=
       std::string_view::npos);
-}
-
-TEST_CASE("rows of KCL 3 are explained, and end a worker only when it gives up", "[daemon]") {
-  const std::string thrown =
-      "java.lang.NullPointerException: leaseCounter is marked non-null but is null "
-      "at software.amazon.kinesis.leases.Lease.leaseCounter(Lease.java:1)";
-  const auto attempt = explain("Caught exception when initializing LeaseCoordinator " + thrown);
-  REQUIRE(attempt);
-  CHECK(contains(attempt->what, "rows of KCL 3"));
-  CHECK_FALSE(attempt->is_end);
-  const auto running = explain("Throwable encountered in lease taking thread " + thrown);
-  CHECK(running == attempt);
-  const auto end = explain(
-      "Unable to initialize after 20 attempts. Shutting down. java.lang.RuntimeException: " +
-      thrown);
-  REQUIRE(end);
-  CHECK(end->what == attempt->what);
-  CHECK(end->is_end);
 }
 
 TEST_CASE("a worker that gives up is ended with the last cause, in one line", "[daemon]") {

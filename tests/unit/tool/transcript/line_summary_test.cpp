@@ -6,7 +6,6 @@
 #include <variant>
 
 #include "support/catch.hpp"
-#include "support/scripted_daemon.hpp"
 
 using namespace kclxx::transcript;
 using kclxx::protocol::decode_error;
@@ -48,12 +47,6 @@ TEST_CASE("the summary of a batch has its size and its largest position", "[tran
   CHECK(batch.millis_behind_latest == 1234ms);
 }
 
-TEST_CASE("data that is not base64 is an error of the line", "[transcript][summary]") {
-  CHECK(wrong(R"({"action":"processRecords","records":[{"data":"YWJj","sequenceNumber":"1"},)"
-              R"({"data":"a*bc","sequenceNumber":"2"}]})")
-            .starts_with("records[1].data "));
-}
-
 TEST_CASE("an answer of an old daemon has its position in checkpoint", "[transcript][summary]") {
   const auto old =
       fine(R"({"action":"checkpoint","checkpoint":"456","error":"ThrottlingException"})");
@@ -74,13 +67,6 @@ TEST_CASE("what is deep is an error of the line, and so is a number that does no
                 std::string(number) + "}")
               .starts_with("\"subSequenceNumber\" is no whole number from "));
   }
-}
-
-TEST_CASE("an empty batch has no position; a sequence number of zeros is one",
-          "[transcript][summary]") {
-  CHECK_FALSE(fine(R"({"action":"processRecords","records":[]})").position);
-  CHECK(fine(R"({"action":"processRecords","records":[{"sequenceNumber":"00"}]})").position ==
-        sequence_position("0"));
 }
 
 TEST_CASE("the summary tells the kinds of lines apart, whatever the order of their fields",
@@ -113,19 +99,4 @@ TEST_CASE("an answer keeps what was asked for, however odd that was", "[transcri
   CHECK_FALSE(null.sequence_number);
   CHECK_FALSE(null.sub_sequence_number);
   CHECK_FALSE(null.error);
-}
-
-TEST_CASE("a line that is damaged is refused with the field", "[transcript][summary]") {
-  CHECK(wrong("") == "is empty");
-  CHECK(wrong("[1]") == "is not a JSON object");
-  CHECK(wrong(R"({"records":[]})") == "action is missing");
-  CHECK(wrong(R"({"action":"processRecords"})") == "records is missing");
-  CHECK(wrong(R"({"action":"initialize"})") == "shardId is missing");
-  CHECK(wrong(R"({"action":"initialize","shardId":"s","sequenceNumber":"x"})") ==
-        "sequenceNumber is neither a decimal number nor a sentinel");
-  CHECK(wrong(R"({"action":"processRecords","records":[{"data":"eA=="}]})") ==
-        "records[0].sequenceNumber is missing");
-  CHECK(wrong(R"({"action":"shutdown","reason":"?"})").starts_with("reason is none of"));
-  CHECK(wrong(R"({"action":"leaseLost"} {})") == "has something after the JSON object");
-  CHECK(wrong(R"({"action":"leaseLost")").starts_with("is not valid JSON"));
 }
