@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // parallel() with handlers that return: order, failures, the window and the endings, in the test
 // kit's virtual time. tests/unit/processing/lanes_test.cpp has the real threads.
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <memory>
