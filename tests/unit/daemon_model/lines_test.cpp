@@ -34,7 +34,7 @@ TEST_CASE("the daemon reads a child's line as Jackson does", "[daemon_model][P23
       {with_sub("[5]"), wrong_long},
       {with_sub("9223372036854775808"), wrong_long},
       {with_sub("99999999999999999999"), wrong_long},
-      {with_sub("1e400"), wrong_long},
+      {with_sub("1e400"), "ignored: not JSON"},
       {R"({"action":"status"})", "status for nothing"},
       {R"({"action":"status","responseFor":2.50})", "status for 2.50"},
       {R"({"responseFor":"initialize"})", "ignored: it has no action"},
