@@ -92,4 +92,3 @@ TEST_CASE("the daemon escapes what JSON demands, and nothing else", "[daemon_mod
   CHECK(process_records_line({}, std::nullopt) ==
         R"({"action":"processRecords","records":[],"millisBehindLatest":null})");
 }
-
