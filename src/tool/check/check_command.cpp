@@ -16,8 +16,8 @@
 #include "tool/check/rule.hpp"
 #include "tool/command.hpp"
 #include "tool/files.hpp"
-#include "tool/lockstep/checked_process.hpp"
 #include "tool/process/cancellation.hpp"
+#include "tool/process/child_dialogue.hpp"
 #include "tool/process/program.hpp"
 
 namespace kclxx::check {
@@ -81,8 +81,8 @@ std::vector<finished_rule> run_rules(const std::vector<rule>& rules, const setti
   install_signal_handlers(ignored_signals::are_taken);
   std::signal(SIGQUIT, SIG_DFL);
   const end_of_rest at_end;
-  const child_starter start = [&] {
-    return std::make_unique<checked_process>(command, settings.limits.step);
+  const child_starter start = [&command] {
+    return std::make_unique<child_dialogue>(command, child_dialogue::error_output::kept);
   };
   write_tap_header(std::cout, rules.size());
   std::vector<finished_rule> all;

@@ -53,8 +53,7 @@ std::string rule_context::next_shard_id() {
 
 lockstep_daemon& rule_context::start_initialized(const sequence_position& resume_at) {
   lockstep_daemon& started = start(resume_at);
-  started.prepare(
-      started.initialize_at(resume_at.sequence_number(), resume_at.sub_sequence_number()));
+  started.prepare(started.initialize());
   return started;
 }
 
@@ -179,6 +178,29 @@ std::string seconds(std::chrono::milliseconds time) {
   return std::to_string(time.count() / 1000) + "." + std::string(3 - rest.size(), '0') + rest;
 }
 
+/// The text for XML 1.0, in content or in an attribute. What is not UTF-8 becomes U+FFFD; what XML
+/// cannot hold, or a reader could obey, becomes '?', but for newlines and tabs.
+std::string xml(std::string_view text) {
+  std::string made;
+  while (!text.empty()) {
+    const kclxx::detail::character first = kclxx::detail::first_character(text);
+    const bool is_layout = first.code == '\n' || first.code == '\t';
+    const bool is_bad = (kclxx::detail::is_obeyed(first.code) && !is_layout) ||
+                        first.code == 0xfffe || first.code == 0xffff;
+    made += !first.is_utf8      ? "\ufffd"
+            : is_bad            ? "?"
+            : first.code == '&' ? "&amp;"
+            : first.code == '<' ? "&lt;"
+            : first.code == '>' ? "&gt;"
+            : first.code == '"' ? "&quot;"
+                                : text.substr(0, first.size);
+    text.remove_prefix(first.size);
+  }
+  return made;
+}
+
+std::string see(const rule& rule) { return "docs/protocol.md, " + std::string(rule.cites); }
+
 void write_case(std::ostream& out, const finished_rule& finished) {
   out << "  <testcase classname=\"kclxx.check\" name=\"" << xml(finished.rule.name) << "\" time=\""
       << seconds(finished.result.took) << "\">\n";
@@ -200,32 +222,11 @@ void write_case(std::ostream& out, const finished_rule& finished) {
 
 }  // namespace
 
-std::string xml(std::string_view text) {
-  std::string made;
-  while (!text.empty()) {
-    const kclxx::detail::character first = kclxx::detail::first_character(text);
-    const bool is_layout = first.code == '\n' || first.code == '\t';
-    const bool is_bad = (kclxx::detail::is_obeyed(first.code) && !is_layout) ||
-                        first.code == 0xfffe || first.code == 0xffff;
-    made += !first.is_utf8      ? "\ufffd"
-            : is_bad            ? "?"
-            : first.code == '&' ? "&amp;"
-            : first.code == '<' ? "&lt;"
-            : first.code == '>' ? "&gt;"
-            : first.code == '"' ? "&quot;"
-                                : text.substr(0, first.size);
-    text.remove_prefix(first.size);
-  }
-  return made;
-}
-
 std::size_t count(const std::vector<finished_rule>& all, result::verdict verdict) {
   return static_cast<std::size_t>(
       std::count_if(all.begin(), all.end(),
                     [&](const finished_rule& finished) { return finished.result.is == verdict; }));
 }
-
-std::string see(const rule& rule) { return "docs/protocol.md, " + std::string(rule.cites); }
 
 void write_tap_header(std::ostream& out, std::size_t rules) {
   out << "TAP version 13\n1.." << rules << '\n';

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iosfwd>
 #include <memory>
 #include <optional>
@@ -41,6 +42,8 @@ struct settings {
   /// Goes into the shards' ids, so that what a processor keeps by shard does not meet the next run.
   std::uint64_t run = 0;
 };
+
+using child_starter = std::function<std::unique_ptr<dialogue>()>;
 
 /// Where a rule's script finds children.
 class rule_context {
@@ -134,10 +137,6 @@ struct result {
 /// Errors: what the starter throws.
 result run_rule(const rule& rule, const child_starter& starter, const settings& settings);
 
-/// The text for XML 1.0, in content or in an attribute. What is not UTF-8 becomes U+FFFD;
-/// what XML cannot hold, or a reader could obey, becomes '?', but for newlines and tabs.
-std::string xml(std::string_view text);
-
 /// The version line and the plan.
 void write_tap_header(std::ostream& out, std::size_t rules);
 /// One test line. A rule that failed, or has a hint, is followed by a block with what was expected,
@@ -150,8 +149,6 @@ struct finished_rule {
 };
 
 std::size_t count(const std::vector<finished_rule>& all, result::verdict verdict);
-/// Where a reader finds the rule: "docs/protocol.md, P31".
-std::string see(const rule& rule);
 
 /// What write_junit writes first, by which an earlier result is known.
 inline constexpr std::string_view junit_beginning =

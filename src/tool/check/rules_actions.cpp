@@ -8,16 +8,17 @@ namespace {
 
 void initialize(rule_context& context) {
   lockstep_daemon& daemon = context.start();
-  daemon.call(daemon.initialize_at("TRIM_HORIZON"));
+  daemon.call(daemon.initialize());
 }
 
 void initial_positions(rule_context& context) {
   for (const char* position : {"TRIM_HORIZON", "LATEST", "AT_TIMESTAMP", "SHARD_END"}) {
-    lockstep_daemon& daemon = context.start();
-    daemon.call(daemon.initialize_at(position));
+    lockstep_daemon& daemon = context.start(sequence_position(position));
+    daemon.call(daemon.initialize());
   }
-  lockstep_daemon& daemon = context.start();
-  daemon.call(daemon.initialize_at("49590338271490256608559692538361571095921575989136588898", 3));
+  lockstep_daemon& daemon = context.start(
+      sequence_position("49590338271490256608559692538361571095921575989136588898", 3));
+  daemon.call(daemon.initialize());
 }
 
 void empty_batch(rule_context& context) {
@@ -109,7 +110,7 @@ void call_with_the_rest(const rule_context& context, lockstep_daemon& daemon) {
   const sequence_position position = daemon.row.checkpoint();
   std::uint64_t next = 101;
   while (sequence_position(std::to_string(next)) <= position) ++next;  // 103 at most is persisted
-  daemon.call(daemon.initialize_at(position.sequence_number(), position.sub_sequence_number()));
+  daemon.call(daemon.initialize());
   daemon.call(context.records(next, 107 - next));
 }
 

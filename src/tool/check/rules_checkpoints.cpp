@@ -19,7 +19,7 @@ void none_during(const lockstep_daemon& daemon, action_kind kind) {
 void in_initialize(rule_context& context) {
   for (const char* position : {"TRIM_HORIZON", "300"}) {
     lockstep_daemon& daemon = context.start(sequence_position(position));
-    const auto reaction = daemon.attempt(daemon.initialize_at(position));
+    const auto reaction = daemon.attempt(daemon.initialize());
     none_during(daemon, action_kind::initialize);
     if (!reaction.is_answered) throw not_applicable(reaction.seen);
   }
@@ -65,12 +65,6 @@ delivered many_positions(rule_context& context) {
                   context.records(98, 2), context.records(100, 3)});
 }
 
-void expect_last(const lockstep_daemon& daemon, const sequence_position& last) {
-  if (daemon.row.checkpoint() == last) return;
-  throw breach("at the end " + to_string(daemon.row.checkpoint()) + " is persisted; " +
-               to_string(last) + " was delivered");
-}
-
 void not_beyond(rule_context& context) {
   const lockstep_daemon& daemon = many_positions(context).to;
   for (const checkpoint_seen& checkpoint : daemon.checkpoints) {
@@ -92,7 +86,7 @@ void rises(rule_context& context) {
                    " was persisted");
     }
   }
-  if (is_through) expect_last(daemon, sequence_position(last_delivered));
+  if (is_through) expect_persisted(daemon, sequence_position(last_delivered));
 }
 
 void sub_sequence(rule_context& context) {
@@ -103,7 +97,7 @@ void sub_sequence(rule_context& context) {
       throw breach(to_string(checkpoint) + "; " + *number + " has several user records");
     }
   }
-  if (is_through) expect_last(daemon, sequence_position(last_delivered));
+  if (is_through) expect_persisted(daemon, sequence_position(last_delivered));
 }
 
 /// Errors: not_applicable, when no checkpoint met the fault.
@@ -288,7 +282,7 @@ void in_an_aggregate(rule_context& context) {
                    "; 201/1 was persisted, 201/2 to 201/4 were delivered");
     }
   }
-  if (is_through) expect_last(daemon, sequence_position("201", 4));
+  if (is_through) expect_persisted(daemon, sequence_position("201", 4));
 }
 
 void after_a_named_start(rule_context& context) {

@@ -2,6 +2,7 @@
 // The end of a shard, of a lease and of the child.
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -157,7 +158,7 @@ void in_an_action(rule_context& context) {
   must_end(busy, "in the middle of processRecords");
   lockstep_daemon& daemon = context.start_initialized();
   const std::string line = context.records(101, 3).line;
-  daemon.peer().send(line.substr(0, line.size() / 2));
+  daemon.write(line.substr(0, line.size() / 2), "");
   must_end(daemon, "in the middle of a line");
   if (daemon.late.empty()) return;
   throw breach("half a line was answered: " + in_quotes(daemon.late.front()));
@@ -166,15 +167,14 @@ void in_an_action(rule_context& context) {
 void while_it_waits(rule_context& context) {
   lockstep_daemon& daemon = context.start_initialized();
   daemon.send(context.records(101, 3));
-  using clock = std::chrono::steady_clock;
-  const auto deadline = clock::now() + daemon.limit();
+  const auto deadline = daemon.peer().now() + daemon.limit();
   for (;;) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now());
-    const bool is_late = left.count() <= 0;  // it may print without end
-    const child_output line =
-        is_late ? child_output{child_output::kind::timed_out} : daemon.peer().next_line(left);
-    if (line.what != child_output::kind::line) throw breach("neither a checkpoint nor a status");
-    const auto message = daemon_model::parse_child_message(line.text);
+    const auto next = daemon.next_line(deadline);
+    const bool is_late = daemon.peer().now() >= deadline;  // it may print without end
+    if (next.what != dialogue::event_kind::line || is_late) {
+      throw breach("neither a checkpoint nor a status");
+    }
+    const auto message = daemon_model::parse_child_message(next.line);
     if (std::holds_alternative<daemon_model::child_checkpoint>(message)) break;
     if (std::holds_alternative<daemon_model::child_status>(message)) {
       throw not_applicable("it asked for no checkpoint in processRecords");
@@ -189,7 +189,7 @@ void while_it_retries(rule_context& context) {
   daemon.checkpoints.clear();
   daemon.write_answer = [&daemon, is_first = true](const std::string& line) mutable {
     if (std::exchange(is_first, false)) {
-      daemon.peer().answer(line + "\n");
+      daemon.answer(line);
       daemon.peer().close_input();
     }
     return true;
@@ -204,7 +204,7 @@ void daemon_dies(rule_context& context) {
   lockstep_daemon& daemon = context.start_initialized();
   daemon.send(context.records(101, 3));
   daemon.peer().abandon();
-  const auto end = daemon.peer().wait_end(daemon.limit());
+  const auto end = daemon.leave();
   if (!end) throw breach(to_string(end, daemon.limit()));
 }
 
@@ -225,35 +225,38 @@ void expect_answered(const reaction& reaction, const std::string& signal, const 
   }
 }
 
-void survives(rule_context& context, const std::string& signal) {
+void survives(rule_context& context, int number, const std::string& signal) {
   lockstep_daemon& daemon = context.start();
   // Once it has read half of a line it is up.
-  action first = daemon.initialize_at("TRIM_HORIZON");
+  action first = daemon.initialize();
   const std::size_t half = first.line.size() / 2;
-  daemon.peer().send(first.line.substr(0, half));
-  daemon.peer().wait_until_read();
-  daemon.peer().signal(signal);
+  daemon.write(first.line.substr(0, half), "");
+  daemon.wait_until_read();
+  daemon.peer().kill(number);
   first.line = first.line.substr(half);
   expect_answered(daemon.attempt(first), signal, "before initialize");
   const action batch = context.records(101, 3);
   daemon.send(batch);
-  daemon.peer().wait_until_read();
-  daemon.peer().signal(signal);
+  daemon.wait_until_read();
+  daemon.peer().kill(number);
   expect_answered(daemon.await(batch), signal, "in processRecords");
-  daemon.peer().signal(signal);
+  daemon.peer().kill(number);
   expect_answered(daemon.attempt(context.records(104, 3)), signal, "between two actions");
   expect_answered(daemon.attempt(context.records(107, 3)), signal, "between two actions");
   must_end(daemon, "after " + signal);
 }
 
 void signals(rule_context& context) {
-  for (const char* signal : {"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"}) survives(context, signal);
+  survives(context, SIGTERM, "SIGTERM");
+  survives(context, SIGINT, "SIGINT");
+  survives(context, SIGHUP, "SIGHUP");
+  survives(context, SIGQUIT, "SIGQUIT");
 }
 
 void terminate_then_shutdown(rule_context& context) {
   lockstep_daemon& daemon = context.start_with_batch();
   daemon.prepare(context.records(104, 3));
-  daemon.peer().signal("SIGTERM");
+  daemon.peer().kill(SIGTERM);
   const auto reaction = daemon.attempt(shutdown_requested());
   if (!reaction.is_answered) {
     const auto end = daemon.leave();

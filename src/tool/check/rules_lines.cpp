@@ -19,8 +19,8 @@ void short_lives(rule_context& context, Look look) {
   for (const auto& ending : {lease_lost(), shard_ended()}) {
     lockstep_daemon& daemon = context.start();
     reaction last;
-    for (const auto& action : {daemon.initialize_at("TRIM_HORIZON"), context.records(101, 3),
-                               context.records(104, 3), ending}) {
+    for (const auto& action :
+         {daemon.initialize(), context.records(101, 3), context.records(104, 3), ending}) {
       last = daemon.attempt(action);
       if (!last.is_answered) break;
     }
@@ -90,7 +90,7 @@ void line_in_pieces(rule_context& context) {
   lockstep_daemon& daemon = context.start_initialized();
   const action whole = context.records(101, 3);
   const std::size_t half = whole.line.size() / 2;
-  daemon.peer().send(whole.line.substr(0, half));
+  daemon.write(whole.line.substr(0, half), "");
   const auto lines = daemon.drain(context.settings().quiet);
   if (!lines.empty()) throw breach("half a line was answered: " + in_quotes(lines.front()));
   action rest = whole;
@@ -115,7 +115,7 @@ void long_line_in_pieces(rule_context& context) {
   line.append(batch.line, done);
   constexpr std::size_t piece = 8192;
   std::size_t sent = 0;
-  for (; line.size() - sent > piece; sent += piece) daemon.peer().send(line.substr(sent, piece));
+  for (; line.size() - sent > piece; sent += piece) daemon.write(line.substr(sent, piece), "");
   batch.line = line.substr(sent);
   daemon.call(batch);
 }
@@ -140,9 +140,9 @@ void with_other_answers(rule_context& context, Change change) {
 void answer_in_pieces(rule_context& context) {
   with_other_answers(context, [&](lockstep_daemon& daemon) {
     daemon.write_answer = [&daemon, pause = context.settings().quiet](const std::string& line) {
-      daemon.peer().answer(line.substr(0, line.size() / 2));
-      daemon.peer().pause(pause);
-      return daemon.peer().answer(line.substr(line.size() / 2) + "\n");
+      daemon.answer(line.substr(0, line.size() / 2), "");
+      daemon.pause(pause);
+      return daemon.answer(line.substr(line.size() / 2));
     };
   });
 }
@@ -151,8 +151,8 @@ void answer_late(rule_context& context) {
   with_other_answers(context, [&](lockstep_daemon& daemon) {
     daemon.write_answer = [&daemon,
                            pause = context.settings().lateness](const std::string& line) mutable {
-      daemon.peer().pause(std::exchange(pause, std::chrono::milliseconds(0)));
-      return daemon.peer().answer(line + "\n");
+      daemon.pause(std::exchange(pause, std::chrono::milliseconds(0)));
+      return daemon.answer(line);
     };
   });
 }
@@ -161,7 +161,7 @@ void unknown_fields_in_answer(rule_context& context) {
   with_other_answers(context, [&](lockstep_daemon& daemon) {
     daemon.write_answer = [&daemon](std::string line) {
       line.insert(1, R"("tomorrow":{"error":"Text","sequenceNumber":["1"]},"attempts":3,)");
-      return daemon.peer().answer(line + "\n");
+      return daemon.answer(line);
     };
   });
 }
@@ -226,7 +226,7 @@ void takes(rule_context& context, const fields& record, std::string_view circums
 
 void null_position(rule_context& context) {
   lockstep_daemon& daemon = context.start();
-  action first = daemon.initialize_at("TRIM_HORIZON");
+  action first = daemon.initialize();
   first.line = R"({"action":"initialize","shardId":")" + daemon.shard_id() +
                R"(","sequenceNumber":null,"subSequenceNumber":null})";
   daemon.call(first);
@@ -255,7 +255,7 @@ void floating_point_times(rule_context& context) {
 
 void unknown_fields(rule_context& context) {
   lockstep_daemon& daemon = context.start();
-  action first = daemon.initialize_at("TRIM_HORIZON");
+  action first = daemon.initialize();
   first.line.insert(1, R"("tomorrow":"text","pendingCheckpoint":null,)");
   daemon.call(first);
   std::string record = to_json(context, {});
@@ -267,7 +267,7 @@ void unknown_fields(rule_context& context) {
 
 void unknown_objects(rule_context& context) {
   lockstep_daemon& daemon = context.start();
-  action first = daemon.initialize_at("TRIM_HORIZON");
+  action first = daemon.initialize();
   first.line.insert(1, R"("pendingCheckpoint":{"shardId":"other","sequenceNumber":["1"]},)");
   daemon.call(first);
   std::string record = to_json(context, {});
@@ -290,7 +290,7 @@ void unknown_fields_in_ending(rule_context& context) {
 
 void field_order(rule_context& context) {
   lockstep_daemon& daemon = context.start();
-  action first = daemon.initialize_at("TRIM_HORIZON");
+  action first = daemon.initialize();
   first.line = R"({"subSequenceNumber":0,"sequenceNumber":"TRIM_HORIZON","shardId":")" +
                daemon.shard_id() + R"(","action":"initialize"})";
   daemon.call(first);

@@ -35,7 +35,6 @@
 #include <kclxx/record.hpp>
 
 #include "base/fnv.hpp"
-#include "daemon_model/lines.hpp"
 #include "io/descriptor.hpp"
 #include "io/lines.hpp"
 #include "io/process_identity.hpp"
@@ -44,7 +43,6 @@
 #include "tool/command_error.hpp"
 #include "tool/files.hpp"
 #include "tool/line_splitter.hpp"
-#include "tool/lockstep/checked_process.hpp"
 #include "tool/lockstep/lockstep_daemon.hpp"
 #include "tool/process/cancellation.hpp"
 #include "tool/process/child_dialogue.hpp"
@@ -187,11 +185,9 @@ class fed_shard {
 
   // One child.
   void play() {
-    whole_lines error;
-    const auto on_error = [&error](std::string_view text) { error.take(text); };
-    auto child = std::make_unique<checked_process>(options_.command, unlimited.step, on_error);
-    const sequence_position start = position_at(covered_);
-    lockstep_daemon daemon(std::move(child), id_, unlimited, start);
+    auto child =
+        std::make_unique<child_dialogue>(options_.command, child_dialogue::error_output::passed_on);
+    lockstep_daemon daemon(std::move(child), id_, unlimited, position_at(covered_));
     daemon.row.set_fault([this](const sequence_position& position) { return store(position); });
     serve(daemon);
     if (!daemon.noise.empty()) {
@@ -202,9 +198,7 @@ class fed_shard {
   }
 
   void serve(lockstep_daemon& daemon) {
-    const sequence_position& start = daemon.row.checkpoint();
-    reaction last =
-        daemon.attempt(daemon.initialize_at(start.sequence_number(), start.sub_sequence_number()));
+    reaction last = daemon.attempt(daemon.initialize());
     bool is_at_end = false;
     while (last.is_answered && !is_at_end) {
       const next what = take_batch();
@@ -270,10 +264,7 @@ class fed_shard {
     const auto behind =
         batch_.empty() ? 0
                        : std::max<std::int64_t>(0, (since_1970() - batch_.back().arrived).count());
-    action batch{protocol::action_kind::process_records, "processRecords",
-                 daemon_model::process_records_line(records, behind)};
-    if (!records.empty()) batch.largest = records.back().position();
-    return batch;
+    return records_action(records, behind);
   }
 
   // Before the child hears of it, as the daemon's own.

@@ -16,29 +16,41 @@ namespace kclxx::tool {
 
 namespace {
 
+using namespace std::chrono_literals;
+using event_kind = dialogue::event_kind;
 using protocol::action_kind;
 
-constexpr std::int64_t millis_behind_latest = 1200;
+constexpr std::int64_t some_millis_behind = 1200;
 constexpr std::chrono::milliseconds arrival{1'700'000'000'000};
-
-action records_action(const std::vector<record>& all) {
-  action batch{action_kind::process_records, "processRecords",
-               daemon_model::process_records_line(all, millis_behind_latest)};
-  if (!all.empty()) batch.largest = all.back().position();
-  return batch;
-}
+/// Limits on what is kept of a child that floods us.
+constexpr std::size_t most_kept = 1000;
+constexpr std::size_t most_early = 100'000;
+constexpr std::size_t most_checkpoints = 100'000;
+constexpr std::string_view retry_option = " (--retry-limit)";
 
 action action_of(action_kind kind) {
   return {kind, protocol::action_name(kind), daemon_model::action_line(kind)};
 }
 
+/// A message whose fields are at fault; what else the daemon skips is not a message.
+bool is_field_fault(const daemon_model::skipped& line) {
+  using reason = daemon_model::ignored_line::reason;
+  return line.because == reason::unknown_field || line.because == reason::wrong_type;
+}
+
+/// A child is right to ask again after any other.
+bool may_succeed_later(std::string_view error) {
+  return error != "ShutdownException" && error != "InvalidStateException" &&
+         error != "IllegalArgumentException";
+}
+
 }  // namespace
 
-action initialize_at(std::string_view shard_id, std::string_view sequence_number,
-                     std::uint64_t sub_sequence_number) {
-  return {action_kind::initialize, "initialize",
-          daemon_model::initialize_line(shard_id,
-                                        sequence_position(sequence_number, sub_sequence_number))};
+action records_action(const std::vector<record>& records, std::int64_t millis_behind_latest) {
+  action batch{action_kind::process_records, "processRecords",
+               daemon_model::process_records_line(records, millis_behind_latest)};
+  if (!records.empty()) batch.largest = records.back().position();
+  return batch;
 }
 
 action records_of(const std::vector<std::string>& payloads, std::uint64_t first) {
@@ -49,7 +61,7 @@ action records_of(const std::vector<std::string>& payloads, std::uint64_t first)
   for (std::size_t i = 0; i < payloads.size(); ++i) {
     all.emplace_back(record::fields{payloads[i], "key", numbers[i], 0, arrival});
   }
-  return records_action(all);
+  return records_action(all, some_millis_behind);
 }
 
 action aggregated_records_of(const std::vector<std::string>& payloads,
@@ -58,7 +70,7 @@ action aggregated_records_of(const std::vector<std::string>& payloads,
   for (const std::string& payload : payloads) {
     all.emplace_back(record::fields{payload, "key", sequence_number, first + all.size(), arrival});
   }
-  return records_action(all);
+  return records_action(all, some_millis_behind);
 }
 
 action raw_records(std::string_view records, std::uint64_t largest,
@@ -85,36 +97,6 @@ action unknown_action() {
           R"({"action":"tomorrowsAction","level":1})"};
 }
 
-namespace {
-
-using namespace std::chrono_literals;
-using protocol::action_kind;
-using steady = std::chrono::steady_clock;
-
-/// Limits on what is kept of a child that floods us.
-constexpr std::size_t most_kept = 1000;
-constexpr std::size_t most_checkpoints = 100'000;
-
-std::chrono::milliseconds until(steady::time_point deadline) {
-  return std::max(0ms, std::chrono::ceil<std::chrono::milliseconds>(deadline - steady::now()));
-}
-
-/// A message whose fields are at fault; what else the daemon skips is not a message.
-bool is_field_fault(const daemon_model::skipped& line) {
-  using reason = daemon_model::ignored_line::reason;
-  return line.because == reason::unknown_field || line.because == reason::wrong_type;
-}
-
-constexpr std::string_view retry_option = " (--retry-limit)";
-
-/// A child is right to ask again after any other.
-bool may_succeed_later(std::string_view error) {
-  return error != "ShutdownException" && error != "InvalidStateException" &&
-         error != "IllegalArgumentException";
-}
-
-}  // namespace
-
 std::string in_quotes(std::string_view text) {
   constexpr std::size_t longest = 200;
   std::string out;
@@ -130,8 +112,7 @@ std::string shard_name(std::uint64_t number) {
 
 std::string to_string(const std::optional<child_exit>& end, std::chrono::milliseconds limit) {
   if (!end) return "it did not end, or its output was held open, for " + to_text(limit);
-  if (end->signal != 0) return "signal " + std::to_string(end->signal) + " ended it";
-  return "it left with exit status " + std::to_string(end->status);
+  return end->signal != 0 ? to_string(*end) + " ended it" : "it left with " + to_string(*end);
 }
 
 std::string to_string(const checkpoint_seen& checkpoint) {
@@ -150,14 +131,19 @@ std::optional<sequence_position> position_of(const checkpoint_seen& checkpoint) 
                                   static_cast<std::uint64_t>(sub));
 }
 
-lockstep_daemon::lockstep_daemon(std::unique_ptr<checked_child> child, std::string shard_id,
+lockstep_daemon::lockstep_daemon(std::unique_ptr<dialogue> child, std::string shard_id,
                                  const time_limits& limits, const sequence_position& resume_at)
     : row(resume_at),
-      write_answer([this](const std::string& line) { return child_->answer(line + "\n"); }),
+      write_answer([this](const std::string& line) { return answer(line); }),
       child_(std::move(child)),
       shard_id_(std::move(shard_id)),
       limits_(limits),
       consumer_(daemon_model::kcl::v2_1, row) {}
+
+action lockstep_daemon::initialize() const {
+  return {action_kind::initialize, "initialize",
+          daemon_model::initialize_line(shard_id_, row.checkpoint())};
+}
 
 bool lockstep_daemon::has_failed() const {
   return std::any_of(checkpoints.begin(), checkpoints.end(), [](const checkpoint_seen& checkpoint) {
@@ -204,58 +190,90 @@ reaction lockstep_daemon::attempt(const action& action,
   return await(action, limit);
 }
 
-bool lockstep_daemon::send(const action& action) {
+void lockstep_daemon::send(const action& action) {
   daemon_model::daemon_events out;
   consumer_.call(action.kind, action.name, action.largest, out);
-  return child_->send(action.line + "\n");
+  write(action.line);
+}
+
+void lockstep_daemon::write(std::string_view text, std::string_view end) {
+  if (is_sending_) return;  // an answer that the child does not read
+  child_->send(text, end);
+  is_sending_ = true;
+  keep_lines(child_->now() + limits_.step, true);
+}
+
+bool lockstep_daemon::answer(std::string_view text, std::string_view end) {
+  if (is_sending_) return false;
+  child_->send(text, end);
+  is_sending_ = true;
+  next(child_->now() + limits_.step, dialogue::output::stays_unread);
+  return !is_sending_;
+}
+
+void lockstep_daemon::pause(std::chrono::milliseconds time) {
+  next(child_->now() + time, dialogue::output::stays_unread);
+}
+
+void lockstep_daemon::wait_until_read() {
+  const auto deadline = child_->now() + limits_.step;
+  while (!child_->is_all_read() && child_->now() < deadline) pause(1ms);
 }
 
 reaction lockstep_daemon::await(const action& action,
                                 std::optional<std::chrono::milliseconds> limit) {
   const auto time = limit.value_or(limits_.step);
-  wait_ = {steady::now() + time, time, limit ? "" : " (--timeout)"};
+  wait_ = {child_->now() + time, time, limit ? "" : " (--timeout)"};
   for (;;) {
-    const child_output last = next_line(until(wait_.deadline));
-    if (last.what != child_output::kind::line) {
-      has_timed_out_ |= last.what == child_output::kind::timed_out;
-      const bool is_gone = last.what == child_output::kind::end_of_output;
-      return {false, false, is_gone, last.text, explain(action, last)};
+    auto last = next_line(wait_.deadline);
+    if (last.what == event_kind::line) {
+      reaction so_far = take(last.line);
+      if (so_far.is_answered || so_far.is_wrong) return so_far;
+      if (is_stuck_) return {false, false, false, {}, explain_stuck(action)};
+      if (child_->now() < wait_.deadline) continue;
+      last = {event_kind::timed_out};  // a flood of lines is no answer
     }
-    reaction so_far = take(last.text);
-    if (so_far.is_answered || so_far.is_wrong) return so_far;
-    if (is_stuck_) return {false, false, false, {}, explain_stuck(action)};
-    if (steady::now() >= wait_.deadline) {  // a flood of lines is no answer
-      has_timed_out_ = true;
-      return {false, false, false, {}, explain(action, {child_output::kind::timed_out, {}})};
-    }
+    const bool is_gone = last.what == event_kind::end_of_output;
+    has_timed_out_ |= !is_gone;
+    return {false, false, is_gone, std::string(last.line), explain(action, last)};
   }
 }
 
-child_output lockstep_daemon::next_line(std::chrono::milliseconds limit) {
+dialogue::event lockstep_daemon::next(dialogue::clock::time_point deadline,
+                                      dialogue::output lines) {
+  const auto event = child_->next(deadline, lines);
+  is_sending_ &= event.what != event_kind::sent && event.what != event_kind::input_broken;
+  output_ended_ |= event.what == event_kind::end_of_output;
+  return event;
+}
+
+dialogue::event lockstep_daemon::next_line(dialogue::clock::time_point deadline) {
   if (!early_.empty()) {
-    child_output first{child_output::kind::line, std::move(early_.front())};
+    taken_ = std::move(early_.front());
     early_.pop_front();
-    return first;
+    return {event_kind::line, taken_};
   }
-  if (output_ended_) return {child_output::kind::end_of_output, {}};
-  child_output next = child_->next_line(limit);
-  output_ended_ = next.what == child_output::kind::end_of_output;
-  return next;
+  if (output_ended_) return {event_kind::end_of_output};
+  for (;;) {
+    const auto event = next(deadline);
+    if (event.what != event_kind::sent && event.what != event_kind::input_broken) return event;
+  }
+}
+
+void lockstep_daemon::keep_lines(dialogue::clock::time_point deadline, bool until_sent) {
+  while (!output_ended_ && !(until_sent && !is_sending_) && early_.size() < most_early) {
+    const auto event = next(deadline);
+    if (event.what == event_kind::line) early_.emplace_back(event.line);
+    if (event.what == event_kind::timed_out || child_->now() >= deadline) return;
+  }
 }
 
 bool lockstep_daemon::ends_within(std::chrono::milliseconds time) {
-  const auto deadline = steady::now() + time;
-  while (!output_ended_) {
-    child_output next = child_->next_line(until(deadline));
-    output_ended_ = next.what == child_output::kind::end_of_output;
-    if (next.what == child_output::kind::timed_out) return false;
-    if (next.what == child_output::kind::line) early_.push_back(std::move(next.text));
-    if (steady::now() >= deadline || early_.size() >= most_kept) break;
-  }
+  keep_lines(child_->now() + time, false);
   return output_ended_;
 }
 
-reaction lockstep_daemon::take(const std::string& line) {
+reaction lockstep_daemon::take(std::string_view line) {
   reaction reaction;
   if (line.empty()) {
     is_after_blank_ = true;
@@ -302,19 +320,19 @@ void lockstep_daemon::give(const daemon_model::answered& answer) {
   is_stuck_ = !write_answer(answer.line);
   const bool may_retry = answer.error && may_succeed_later(*answer.error);
   if (may_retry && wait_.option != retry_option) {
-    wait_ = {steady::now() + limits_.retries, limits_.retries, retry_option};
+    wait_ = {child_->now() + limits_.retries, limits_.retries, retry_option};
   }
 }
 
-std::string lockstep_daemon::explain(const action& action, const child_output& last) {
+std::string lockstep_daemon::explain(const action& action, const dialogue::event& last) {
   std::string text = "no status for " + action.name + ": ";
-  if (last.what == child_output::kind::end_of_output) {
+  if (last.what == event_kind::end_of_output) {
     text += "its output ended, " + end_text();
   } else {
     text += "none within " + to_text(wait_.limit);
     text += wait_.option;
   }
-  if (!last.text.empty()) text += "; without a newline at its end: " + in_quotes(last.text);
+  if (!last.line.empty()) text += "; without a newline at its end: " + in_quotes(last.line);
   if (!checkpoints.empty() && checkpoints.back().error) {
     text += "; the last checkpoint was " + to_string(checkpoints.back()) + ", which failed with " +
             *checkpoints.back().error;
@@ -327,37 +345,30 @@ std::string lockstep_daemon::explain(const action& action, const child_output& l
 }
 
 std::string lockstep_daemon::explain_stuck(const action& action) const {
-  return "no status for " + action.name +
-         ": both wait for each other: the daemon writes an answer before it reads on, and the "
-         "child did not read that of checkpoint " +
-         std::to_string(checkpoints.size()) + " within " + to_text(limits_.step) + " (--timeout)";
+  return "no status for " + action.name + ": " + std::string(daemon_model::unread_answer) +
+         ", and the child did not read that of checkpoint " + std::to_string(checkpoints.size()) +
+         " within " + to_text(limits_.step) + " (--timeout)";
 }
 
 std::vector<std::string> lockstep_daemon::drain(std::chrono::milliseconds time) {
   std::vector<std::string> lines;
-  const auto deadline = steady::now() + time;
+  const auto deadline = child_->now() + time;
   for (;;) {
-    child_output next = child_->next_line(until(deadline));
-    if (next.what != child_output::kind::line) {
-      if (!next.text.empty()) lines.push_back(next.text);
-      return lines;
-    }
-    is_after_blank_ = next.text.empty();
-    if (!next.text.empty() && lines.size() < most_kept) lines.push_back(std::move(next.text));
-    if (steady::now() >= deadline) return lines;
+    const auto event = next_line(deadline);
+    const bool is_line = event.what == event_kind::line;
+    if (is_line) is_after_blank_ = event.line.empty();
+    if (!event.line.empty() && lines.size() < most_kept) lines.emplace_back(event.line);
+    if (!is_line || child_->now() >= deadline) return lines;
   }
 }
 
 std::optional<child_exit> lockstep_daemon::leave() {
-  if (end_) return *end_;
-  child_->close_input();
-  const auto deadline = steady::now() + limits_.step;
-  while (steady::now() < deadline) {
-    child_output next = child_->next_line(until(deadline));
-    if (next.what != child_output::kind::line) break;
-    if (!next.text.empty() && late.size() < most_kept) late.push_back(std::move(next.text));
+  if (!end_) {
+    const auto deadline = child_->now() + limits_.step;
+    child_->close_input();
+    late = drain(limits_.step);
+    end_.emplace(output_ended_ ? child_->wait_exit(deadline) : std::nullopt);
   }
-  end_ = child_->wait_end(until(deadline));
   return *end_;
 }
 

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include <kclxx/record.hpp>
 #include <kclxx/sequence_position.hpp>
 
 #include "daemon_model/shard_consumer.hpp"
@@ -30,8 +31,7 @@ struct action {
   std::string note{};  ///< what a report adds when it is not answered
 };
 
-action initialize_at(std::string_view shard_id, std::string_view sequence_number,
-                     std::uint64_t sub_sequence_number);
+action records_action(const std::vector<record>& records, std::int64_t millis_behind_latest);
 /// Records with these payloads and sequence numbers counted up from `first`.
 action records_of(const std::vector<std::string>& payloads, std::uint64_t first);
 /// User records of one aggregated record, with sub-sequence numbers counted up from `first`.
@@ -47,47 +47,6 @@ action shard_ended();
 /// The ending of 1.x and 2.0: TERMINATE, SHARD_END, ZOMBIE or LEASE_LOST.
 action old_shutdown(std::string_view reason);
 action unknown_action();
-
-/// What came from a child's stdout.
-struct child_output {
-  enum class kind { line, end_of_output, timed_out };
-  kind what = kind::line;
-  /// The line without its newline; with timed_out what came without a newline, if anything.
-  std::string text{};
-};
-
-/// The child under check, as the rules see it. The tool starts a process; the tests of the rules
-/// put a fake in its place.
-class checked_child {
- public:
-  virtual ~checked_child() = default;
-
-  /// Writes the bytes as they are. False: the child does not read them, for as long as the time
-  /// limit of a step, or has closed its stdin.
-  virtual bool send(std::string_view bytes) = 0;
-  /// Writes an answer to a checkpoint. As the daemon does, it takes no line of the child in the
-  /// meantime. False: the child has not read it within the time limit of a step.
-  virtual bool answer(std::string_view bytes) = 0;
-  /// Until the child has read all that was sent, or its input is closed. False: not within the time
-  /// limit of a step.
-  virtual bool wait_until_read() = 0;
-  /// The last line before the end of the output needs no newline: the daemon's reader is as kind.
-  virtual child_output next_line(std::chrono::milliseconds limit) = 0;
-  /// Lets this time pass. What the child writes in it is not lost.
-  virtual void pause(std::chrono::milliseconds time) = 0;
-  virtual void close_input() = 0;
-  /// The daemon dies: all three pipes are closed at once.
-  virtual void abandon() = 0;
-  /// `name`: SIGHUP, SIGINT, SIGQUIT or SIGTERM.
-  virtual void signal(std::string_view name) = 0;
-  /// Until the process has ended, and nobody holds its stdout and stderr any more, which the
-  /// daemon waits for too. std::nullopt: not within `limit`.
-  virtual std::optional<child_exit> wait_end(std::chrono::milliseconds limit) = 0;
-  /// The end of what it wrote to stderr.
-  virtual std::string error_text() = 0;
-};
-
-using child_starter = std::function<std::unique_ptr<checked_child>()>;
 
 /// The child does not do what the rule expects; what() is what was seen.
 class breach : public std::runtime_error {
@@ -141,15 +100,12 @@ struct time_limits {
 /// what the rules want to look at.
 class lockstep_daemon {
  public:
-  lockstep_daemon(std::unique_ptr<checked_child> child, std::string shard_id,
-                  const time_limits& limits, const sequence_position& resume_at);
+  lockstep_daemon(std::unique_ptr<dialogue> child, std::string shard_id, const time_limits& limits,
+                  const sequence_position& resume_at);
 
   [[nodiscard]] const std::string& shard_id() const noexcept { return shard_id_; }
-  /// For the shard of this child.
-  [[nodiscard]] action initialize_at(std::string_view sequence_number,
-                                     std::uint64_t sub_sequence_number = 0) const {
-    return tool::initialize_at(shard_id_, sequence_number, sub_sequence_number);
-  }
+  /// For the shard of this child, at the position of its row.
+  [[nodiscard]] action initialize() const;
 
   /// Sends it, and waits for its status: what the rule is about. Errors: breach, when that does
   /// not come; it begins with the circumstances.
@@ -161,8 +117,20 @@ class lockstep_daemon {
   reaction attempt(const action& action, std::optional<std::chrono::milliseconds> limit = {});
   /// Each in its turn, as long as they are answered. False: one was not.
   bool attempt_all(const std::vector<action>& actions);
-  /// Only sends it: for a rule that reads the answer itself. False: the child does not read.
-  bool send(const action& action);
+  /// Only sends it: for a rule that reads the answer itself.
+  void send(const action& action);
+  /// Writes a line, or with an empty `end` a part of one. What the child writes meanwhile is kept.
+  /// Gives up when the child does not read, for as long as the time limit of a step.
+  void write(std::string_view text, std::string_view end = "\n");
+  /// Writes an answer to a checkpoint, or a part of one. As the daemon does, it takes no line of
+  /// the child in the meantime. False: the child has not read it within the time limit of a step.
+  bool answer(std::string_view text, std::string_view end = "\n");
+  /// Lets this time pass. What the child writes in it is not lost.
+  void pause(std::chrono::milliseconds time);
+  /// Until the child has read all that was sent, its input is closed, or a step's limit is over.
+  void wait_until_read();
+  /// The child's next line, the end of its output, or what it has begun at the deadline.
+  dialogue::event next_line(dialogue::clock::time_point deadline);
 
   /// Waits for the status of what send() has sent, for as long as attempt().
   reaction await(const action& action, std::optional<std::chrono::milliseconds> limit = {});
@@ -204,32 +172,36 @@ class lockstep_daemon {
   std::string refused;
   std::size_t messages = 0;
   std::size_t glued = 0;  ///< messages that did not begin with a newline
-  [[nodiscard]] checked_child& peer() noexcept { return *child_; }
+  [[nodiscard]] dialogue& peer() noexcept { return *child_; }
   [[nodiscard]] std::chrono::milliseconds limit() const noexcept { return limits_.step; }
 
  private:
   /// Until when the status may come, and how the report names that.
   struct wait {
-    std::chrono::steady_clock::time_point deadline;
+    dialogue::clock::time_point deadline;
     std::chrono::milliseconds limit{};
     std::string_view option{};
   };
 
-  [[nodiscard]] child_output next_line(std::chrono::milliseconds limit);
-  reaction take(const std::string& line);
+  dialogue::event next(dialogue::clock::time_point deadline,
+                       dialogue::output lines = dialogue::output::is_read);
+  void keep_lines(dialogue::clock::time_point deadline, bool until_sent);
+  reaction take(std::string_view line);
   void give(const daemon_model::answered& answer);
-  std::string explain(const action& action, const child_output& last);
+  std::string explain(const action& action, const dialogue::event& last);
   [[nodiscard]] std::string explain_stuck(const action& action) const;
 
-  std::unique_ptr<checked_child> child_;
+  std::unique_ptr<dialogue> child_;
   std::string shard_id_;
   time_limits limits_;
   daemon_model::shard_consumer consumer_;
   wait wait_;
+  bool is_sending_ = false;
   bool is_stuck_ = false;  // an answer was not read
   bool has_timed_out_ = false;
   bool output_ended_ = false;
-  std::deque<std::string> early_;  // lines that came between two actions
+  std::deque<std::string> early_;  // lines that came while a line was sent, or between two actions
+  std::string taken_;              // of these
   bool is_after_blank_ = false;
   std::optional<std::optional<child_exit>> end_;
 };

@@ -2,17 +2,17 @@
 #include "tool/process/child_dialogue.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <sys/ioctl.h>
-#include <sys/uio.h>
+#include <system_error>
 #include <unistd.h>
 #include <utility>
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
 
+#include "io/lines.hpp"
 #include "tool/process/cancellation.hpp"
 
 namespace kclxx::tool {
@@ -20,7 +20,8 @@ namespace kclxx::tool {
 namespace {
 
 constexpr std::size_t read_size = std::size_t{64} << 10;
-constexpr std::string_view newline = "\n";
+constexpr std::size_t kept_of_stderr = 2000;
+constexpr std::size_t longest_error_line = std::size_t{1} << 20;
 constexpr int pieces_in_pipe = 16;
 // As many as can be ready at once: those of the four descriptors.
 constexpr int most_handlers_when_late = 4;
@@ -38,9 +39,9 @@ void survive_broken_pipes() {
 
 }  // namespace
 
-child_dialogue::child_dialogue(const std::vector<std::string>& command, error_handler on_error)
+child_dialogue::child_dialogue(const std::vector<std::string>& command, error_output errors)
     : process_(command, child_process::error_output::piped, child_process::process_group::own),
-      on_error_(std::move(on_error)) {
+      passes_errors_on_(errors == error_output::passed_on) {
   survive_broken_pipes();
   input_.assign(process_.input.release());
   output_.assign(process_.output.release());
@@ -51,38 +52,39 @@ child_dialogue::child_dialogue(const std::vector<std::string>& command, error_ha
   output_.native_non_blocking(true);
 }
 
-// Cancelled: what the child writes to stderr until it leaves is for its user.
 child_dialogue::~child_dialogue() {
-  if (cancellation_signal() == 0) return;
-  close_input();
-  close_output();
-  process_.killed_at = clock::now() + child_process::grace_time;
-  while (error_.is_open() && loop_.context().run_one_until(*process_.killed_at) > 0) {
+  if (cancellation_signal() != 0) {  // what it writes to stderr until it leaves is for its user
+    close_input();
+    close(output_);
+    process_.killed_at = clock::now() + child_process::grace_time;
+    while (error_.is_open() && loop_.context().run_one_until(*process_.killed_at) > 0) {
+    }
   }
+  if (passes_errors_on_) pass_on_error(error_text_.size());
 }
 
-void child_dialogue::queue(std::string_view text, std::string_view end) {
-  if (!input_.is_open()) return;
-  unsent_ = {text, end};
-  is_sent_ = false;
+void child_dialogue::send(std::string_view text, std::string_view end) {
+  is_broken_ = !input_.is_open();
+  if (is_broken_) return;
+  unsent_.assign(text).append(end);
+  written_ = 0;
 }
 
-void child_dialogue::send(std::string_view line) { queue(line, newline); }
-
-void child_dialogue::send_bytes(std::string bytes) {
-  own_ = std::move(bytes);
-  queue(own_, {});
-}
-
-void child_dialogue::kill() noexcept {
-  was_killed_ = true;
-  process_.kill(SIGKILL);
+void child_dialogue::kill(int signal) noexcept {
+  was_killed_ = was_killed_ || signal == SIGKILL;
+  process_.kill(signal);
 }
 
 void child_dialogue::close_input() noexcept {
-  unsent_ = {};
+  unsent_.clear();
   is_sent_ = false;
   close(input_);
+}
+
+void child_dialogue::abandon() noexcept {
+  close_input();
+  close(output_);
+  close(error_);
 }
 
 void child_dialogue::close(stream& one) noexcept {
@@ -90,7 +92,7 @@ void child_dialogue::close(stream& one) noexcept {
   one.close(ignored);
 }
 
-bool child_dialogue::is_all_read() noexcept {
+bool child_dialogue::is_all_read() {
   if (!input_.is_open()) return true;
   int left = 0;
   return !is_sending() && (::ioctl(input_.native_handle(), FIONREAD, &left) == -1 || left == 0);
@@ -150,11 +152,8 @@ std::optional<child_exit> child_dialogue::wait_exit(clock::time_point deadline) 
 
 void child_dialogue::write_some() {
   while (is_sending() && !awaits_input_) {
-    std::array<iovec, 2> parts{};
-    std::transform(unsent_.begin(), unsent_.end(), parts.begin(), [](std::string_view text) {
-      return iovec{const_cast<char*>(text.data()), text.size()};
-    });
-    const ssize_t n = ::writev(input_.native_handle(), parts.data(), 2);
+    const std::string_view rest = std::string_view(unsent_).substr(written_);
+    const ssize_t n = ::write(input_.native_handle(), rest.data(), rest.size());
     if (n == -1) {
       if (errno == EINTR) continue;
       if (errno == EAGAIN) return;
@@ -162,12 +161,7 @@ void child_dialogue::write_some() {
       is_broken_ = true;
       return;
     }
-    auto written = static_cast<std::size_t>(n);
-    for (std::string_view& text : unsent_) {
-      const std::size_t of_this = std::min(written, text.size());
-      text.remove_prefix(of_this);
-      written -= of_this;
-    }
+    written_ += static_cast<std::size_t>(n);
     is_sent_ = !is_sending();
   }
 }
@@ -182,7 +176,7 @@ void child_dialogue::read_some() {
   if (n > 0) {
     lines_.commit(static_cast<std::size_t>(n));
   } else if (n == 0 || errno != EAGAIN) {
-    close_output();
+    close(output_);
   }
 }
 
@@ -190,10 +184,36 @@ void child_dialogue::read_error() {
   error_.async_read_some(boost::asio::buffer(error_chunk_),
                          [this](boost::system::error_code error, std::size_t size) {
                            if (error == boost::asio::error::operation_aborted) return;
-                           if (error) return close_error();
-                           on_error_({error_chunk_.data(), size});
+                           if (error) return close(error_);
+                           take_error({error_chunk_.data(), size});
                            read_error();
                          });
+}
+
+void child_dialogue::take_error(std::string_view text) {
+  error_text_.append(text);
+  const std::size_t size = error_text_.size();
+  if (passes_errors_on_) {
+    pass_on_error(size < longest_error_line ? error_text_.rfind('\n') + 1 : size);
+  } else if (size > 2 * kept_of_stderr) {
+    error_text_.erase(0, size - kept_of_stderr);
+  }
+}
+
+void child_dialogue::pass_on_error(std::size_t size) {
+  const std::error_code ignored = io::write_all(STDERR_FILENO, {error_text_.data(), size});
+  static_cast<void>(ignored);
+  error_text_.erase(0, size);
+}
+
+std::string child_dialogue::error_text() {
+  while (loop_.run_one({})) {
+  }
+  if (error_text_.size() <= kept_of_stderr) return error_text_;
+  // From the beginning of a line, if there is one.
+  std::string text = error_text_.substr(error_text_.size() - kept_of_stderr);
+  const std::size_t line = text.find('\n');
+  return line + 1 < text.size() ? text.substr(line + 1) : text;
 }
 
 // As the daemon's reader, takes text before the end of the output for a line, too.

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace kclxx::tool {
@@ -18,6 +19,12 @@ struct child_exit {
   [[nodiscard]] int shell_status() const noexcept { return signal == 0 ? status : 128 + signal; }
   bool operator==(const child_exit&) const = default;
 };
+
+/// "exit status 3" or "signal 9".
+inline std::string to_string(const child_exit& exit) {
+  return exit.signal == 0 ? "exit status " + std::to_string(exit.status)
+                          : "signal " + std::to_string(exit.signal);
+}
 
 /// Both directions of the dialogue with one child, and the clock that it is timed with.
 ///
@@ -36,7 +43,8 @@ class dialogue {
   };
   struct event {
     event_kind what;
-    /// Without its newline. Lifetime: until the next call of next().
+    /// Without its newline; the last one before the end of the output needs none, as for the
+    /// daemon's reader. Lifetime: until the next call of next().
     std::string_view line{};
     std::size_t length = 0;  ///< the line's real one, also when it was cut
     /// When the line was read, which may be long before it is returned; of another event when it
@@ -49,17 +57,23 @@ class dialogue {
   virtual ~dialogue() = default;
 
   [[nodiscard]] virtual clock::time_point now() const noexcept { return clock::now(); }
-  /// Queues a line and its newline. Lifetime: the text stays as it is until `sent` or
-  /// `input_broken`.
-  virtual void send(std::string_view line) = 0;
+  /// Queues a line, or with an empty `end` a part of one.
+  /// Precondition: what was queued before is sent, or dropped.
+  virtual void send(std::string_view text, std::string_view end = "\n") = 0;
   /// Blocking: until something happened, or the deadline.
-  virtual event next(clock::time_point deadline, output child_lines) = 0;
+  virtual event next(clock::time_point deadline, output child_lines = output::is_read) = 0;
+  /// Whether the child has taken all that was sent out of the pipe. True once its input is closed.
+  [[nodiscard]] virtual bool is_all_read() = 0;
   /// The end of the child's input. What is queued is dropped.
   virtual void close_input() noexcept = 0;
-  /// With SIGKILL.
-  virtual void kill() noexcept = 0;
-  /// Blocking: until the child has ended. std::nullopt: not before the deadline.
+  /// The daemon dies: all three pipes are closed at once.
+  virtual void abandon() noexcept = 0;
+  virtual void kill(int signal) noexcept = 0;
+  /// Blocking: until the process has ended, and nobody holds its stderr any more, which the daemon
+  /// waits for too, but for a child that was killed. std::nullopt: not before the deadline.
   virtual std::optional<child_exit> wait_exit(clock::time_point deadline) = 0;
+  /// The end of what the child wrote to stderr, unless that is passed on.
+  virtual std::string error_text() = 0;
 };
 
 }  // namespace kclxx::tool

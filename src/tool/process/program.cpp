@@ -166,13 +166,6 @@ void kill_children() noexcept {
   }
 }
 
-std::string to_string(const child_exit& exit) {
-  if (exit.signal == 0) return "exit status " + std::to_string(exit.status);
-  const char* name = ::strsignal(exit.signal);
-  return "signal " + std::to_string(exit.signal) + " (" + (name != nullptr ? name : "unknown") +
-         ")";
-}
-
 child_process::child_process(const std::vector<std::string>& command, error_output errors,
                              process_group group)
     : has_own_group_(group == process_group::own) {

@@ -49,9 +49,6 @@ class start_error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// "exit status 3" or "signal 9 (Killed)".
-std::string to_string(const child_exit& exit);
-
 /// A program, started as the daemon starts its children: with pipes on descriptors 0 and 1.
 /// Descriptor 2 is inherited. All ends that this process holds are close-on-exec. The pipes have
 /// the system's size, as the daemon's: how much fits decides when a child hangs.

@@ -2,6 +2,7 @@
 #include "tool/replay/player.hpp"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdint>
 #include <deque>
 #include <sstream>
@@ -278,11 +279,6 @@ bool is_message(const child_message& line) {
          !std::holds_alternative<daemon_model::ignored_line>(line);
 }
 
-std::string ending(const tool::child_exit& exit) {
-  return exit.signal != 0 ? "signal " + std::to_string(exit.signal)
-                          : "exit status " + std::to_string(exit.status);
-}
-
 }  // namespace
 
 player::player(const options& options, shard_play& shard, transcript::reader& transcript,
@@ -369,10 +365,10 @@ void player::take_event() {
       // A child that keeps printing has not answered either.
       if (event.at >= deadline_) return fail(no_status({}));
       return on_line(std::string(event.line), event.at);
-    case event_kind::sent:
-      return on_sent(event.at);
     case event_kind::input_broken:
       input_broke_ = true;
+      [[fallthrough]];
+    case event_kind::sent:
       return on_sent(event.at);
     case event_kind::end_of_output:
       return on_end_of_output();
@@ -440,20 +436,9 @@ bool player::prepare_message(const child_message& message, const std::string& li
 
 // Takes no line of the child meanwhile. False: the child has not read it in time.
 bool player::await_sent() {
-  for (;;) {
-    switch (child_.next(deadline_, dialogue::output::stays_unread).what) {
-      case event_kind::sent:
-        return true;
-      case event_kind::input_broken:
-        input_broke_ = true;
-        return true;
-      case event_kind::timed_out:
-        return false;
-      case event_kind::line:
-      case event_kind::end_of_output:
-        break;
-    }
-  }
+  const auto what = child_.next(deadline_, dialogue::output::stays_unread).what;
+  input_broke_ |= what == event_kind::input_broken;
+  return what != event_kind::timed_out;
 }
 
 void player::handle(const daemon_events& all, const std::string& line, time now) {
@@ -501,7 +486,6 @@ void player::on_answered(const daemon_model::answered& answer, const std::string
   if (answer.error && !answer.attempted) {
     breach("the daemon refuses this checkpoint in " + current_.name + ": " + *answer.error, line);
   }
-  if (input_broke_) return;
   child_.send(answer.line);
   if (!await_sent()) fail(std::string(daemon_model::unread_answer));
 }
@@ -603,7 +587,7 @@ void player::kill_by_fault() {
 void player::kill() {
   was_killed_ = true;
   phase_ = phase::killed;
-  child_.kill();
+  child_.kill(SIGKILL);
 }
 
 std::string player::no_status(std::string_view unfinished) const {
@@ -645,9 +629,9 @@ void player::drain() {
 void player::judge_exit(const tool::child_exit& exit) {
   if (was_killed_) return;
   if (auto& failure = shard_.result.failure; failure && output_ended_) {
-    failure->what += ", " + ending(exit);
+    failure->what += ", " + to_string(exit);
   } else if (!exit.is_success() && !is_end_explained()) {
-    blame("the child left with " + ending(exit));
+    blame("the child left with " + to_string(exit));
   }
 }
 
@@ -665,11 +649,11 @@ void player::conclude(const tool::child_exit& exit) {
   const auto& recorded = script_.recorded_exit();
   if (!options_.compares || !recorded || is_deliberate_) return;
   const bool was_signal = recorded->kind == transcript::entry_kind::killed;
-  const std::string was = ending(was_signal ? tool::child_exit{0, recorded->number}
-                                            : tool::child_exit{recorded->number, 0});
-  if (was == ending(exit)) return;
+  const std::string was = to_string(was_signal ? tool::child_exit{0, recorded->number}
+                                               : tool::child_exit{recorded->number, 0});
+  if (was == to_string(exit)) return;
   result.differences.add(recorded->line_number,
-                         "recorded was " + was + ", but the child left with " + ending(exit));
+                         "recorded was " + was + ", but the child left with " + to_string(exit));
 }
 
 }  // namespace kclxx::replay

@@ -164,8 +164,7 @@ void play_to_child(const replay_input& input, const std::vector<std::string>& co
     shard.result.damage = diagnostic{1, problem, {}};
     return;
   }
-  whole_lines error;
-  child_dialogue child(command, [&error](std::string_view text) { error.take(text); });
+  child_dialogue child(command, child_dialogue::error_output::passed_on);
   player player(options, shard, *reader, child);
   while (player.play_next()) {
   }

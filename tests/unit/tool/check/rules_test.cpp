@@ -2,18 +2,18 @@
 // How rules judge, with a child that is a function. tests/process/check_test.cpp has a broken
 // child for each rule.
 #include <algorithm>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/scripted_child.hpp"
 #include "support/text.hpp"
 #include "tool/check/rule.hpp"
 
 using namespace kclxx::check;
-using kclxx::test::contains;
+using namespace kclxx::test;
 using lines = std::vector<std::string>;
 
 namespace {
@@ -21,69 +21,29 @@ namespace {
 /// What the child answers to a line.
 using answers = std::function<lines(const std::string&)>;
 
-class fake_child : public checked_child {
- public:
-  fake_child(answers answer, child_exit end) : answer_(std::move(answer)), end_(end) {}
-
-  bool send(std::string_view bytes) override {
-    for (std::string& line : answer_(std::string(bytes.substr(0, bytes.size() - 1)))) {
-      said_.push_back("");
-      said_.push_back(std::move(line));
-    }
-    return true;
-  }
-  bool answer(std::string_view bytes) override { return send(bytes); }
-  bool wait_until_read() override { return true; }
-  child_output next_line(std::chrono::milliseconds) override {
-    if (!said_.empty()) {
-      child_output first{child_output::kind::line, said_.front()};
-      said_.pop_front();
-      return first;
-    }
-    return {is_closed_ ? child_output::kind::end_of_output : child_output::kind::timed_out, {}};
-  }
-  void pause(std::chrono::milliseconds) override {}
-  void close_input() override { is_closed_ = true; }
-  void abandon() override { is_closed_ = true; }
-  void signal(std::string_view) override {}
-  std::optional<child_exit> wait_end(std::chrono::milliseconds) override { return end_; }
-  std::string error_text() override { return "its last words"; }
-
- private:
-  answers answer_;
-  child_exit end_;
-  std::deque<std::string> said_;
-  bool is_closed_ = false;
-};
-
-std::string action_of(const std::string& line) {
-  const std::string key = R"("action":")";
-  const std::size_t begin = line.find(key) + key.size();
-  return line.substr(begin, line.find('"', begin) - begin);
-}
-
-std::string status(const std::string& action) {
-  return R"({"action":"status","responseFor":")" + action + "\"}";
-}
-const std::string null_checkpoint =
-    R"({"action":"checkpoint","sequenceNumber":null,"subSequenceNumber":null})";
-
 /// A child that answers, and checkpoints where it must, without looking at the result.
 lines obliging(const std::string& line) {
   const std::string action = action_of(line);
   if (action == "checkpoint") return {};
-  if (action == "shardEnded") return {null_checkpoint, status(action)};
-  return {status(action)};
+  if (action == "shardEnded") return {null_checkpoint, status_for(action)};
+  return {status_for(action)};
 }
 
-result run_rule(const std::string& name, const answers& answer, child_exit end = {},
-                const settings& with = {}) {
+result run_rule(const std::string& name, const answers& answer, const settings& with = {}) {
   const auto& all = all_rules();
   const auto by = std::find_if(all.begin(), all.end(),
                                [&](const rule& candidate) { return candidate.name == name; });
   REQUIRE(by != all.end());
+  const auto react = [&answer](const std::string& line) {
+    scripted_child::reaction all;
+    for (std::string& said : answer(line)) {
+      all.then.push_back({""});
+      all.then.push_back({std::move(said)});
+    }
+    return all;
+  };
   return kclxx::check::run_rule(
-      *by, [&] { return std::make_unique<fake_child>(answer, end); }, with);
+      *by, [&] { return std::make_unique<scripted_child>(react); }, with);
 }
 
 using verdict = result::verdict;
@@ -123,7 +83,7 @@ TEST_CASE("each child has a shard of its own, in each run another one", "[check]
   run_rule("lease-lost", keep);
   settings later;
   later.run = 1;
-  run_rule("lease-lost", keep, {}, later);
+  run_rule("lease-lost", keep, later);
   REQUIRE(seen.size() == 4);
   CHECK(std::all_of(seen.begin(), seen.end(), [](const std::string& line) {
     return line.find_first_not_of("0123456789", 8) == std::string::npos;
@@ -173,7 +133,7 @@ TEST_CASE("a rule with a fault judges what met it, not what the daemon refused",
   CHECK(run_rule("shard-end-lease-gone", [&](const std::string& line) {
           return action_of(line) == "processRecords" ? says_in("processRecords", beyond)(line)
                  : action_of(line) == "checkpoint"   ? lines{}
-                                                     : lines{status(action_of(line))};
+                                                     : lines{status_for(action_of(line))};
         }).seen.starts_with("the daemon refuses a checkpoint"));
 }
 
@@ -181,7 +141,7 @@ TEST_CASE("legal pipelining is no fault: checkpoints right before the status, un
           "[check]") {
   const auto eager = [](const std::string& line) {
     if (action_of(line) != "processRecords") return obliging(line);
-    return lines{null_checkpoint, null_checkpoint, status("processRecords")};
+    return lines{null_checkpoint, null_checkpoint, status_for("processRecords")};
   };
   for (const char* name : {"one-status", "nothing-between", "checkpoint-rises",
                            "checkpoint-not-beyond", "shard-end"}) {
@@ -198,8 +158,8 @@ TEST_CASE(
       is_gone = is_gone || contains(line, "ShutdownException");
       const std::string action = action_of(line);
       if (action == "checkpoint") return lines{};
-      if (is_gone && learns) return lines{status(action)};
-      return lines{null_checkpoint, null_checkpoint, status(action)};
+      if (is_gone && learns) return lines{status_for(action)};
+      return lines{null_checkpoint, null_checkpoint, status_for(action)};
     };
   };
   const std::string name = "no-checkpoint-after-lease-is-gone";
@@ -219,9 +179,9 @@ TEST_CASE("a child that starts again gets what follows its position, wherever th
       if (action == "processRecords" && contains(line, at_last)) {
         if (is_again) return lines{};
         return lines{R"({"action":"checkpoint",)" + at_last + R"(,"subSequenceNumber":0})",
-                     status(action)};
+                     status_for(action)};
       }
-      if (action == "shutdownRequested") return lines{null_checkpoint, status(action)};
+      if (action == "shutdownRequested") return lines{null_checkpoint, status_for(action)};
       return obliging(line);
     };
     CHECK(run_rule("resent-after-restart", lags).seen == "");
@@ -268,14 +228,14 @@ TEST_CASE("a throttled position may come again later, but not never", "[check]")
   const auto once = [](const std::string& later) {
     return [later, asked = 0](const std::string& line) mutable {
       if (action_of(line) == "shutdownRequested" && !later.empty()) {
-        return lines{null_checkpoint, status("shutdownRequested")};
+        return lines{null_checkpoint, status_for("shutdownRequested")};
       }
       if (action_of(line) != "processRecords" || ++asked > 2) return obliging(line);
       const std::string number = asked == 1 ? "103" : later;
       if (number.empty()) return obliging(line);
       return lines{
           R"({"action":"checkpoint","sequenceNumber":")" + number + R"(","subSequenceNumber":0})",
-          status("processRecords")};
+          status_for("processRecords")};
     };
   };
   CHECK(run_rule("throttled-checkpoint", once("106")).is == verdict::passed);
@@ -288,7 +248,7 @@ TEST_CASE("a throttled position may come again later, but not never", "[check]")
   CHECK(contains(run_rule("throttled-checkpoint",
                           [](const std::string& line) {
                             if (action_of(line) != "processRecords") return obliging(line);
-                            return lines{null_checkpoint, status("processRecords")};
+                            return lines{null_checkpoint, status_for("processRecords")};
                           })
                      .seen,
                  "no batch came after it, and it did not come again in shutdownRequested"));

@@ -16,7 +16,7 @@ namespace {
 
 std::vector<std::string> shell(const std::string& script) { return {"/bin/sh", "-c", script}; }
 
-const auto ignored = [](std::string_view) {};
+constexpr auto kept = child_dialogue::error_output::kept;
 
 child_dialogue::clock::time_point soon() { return child_dialogue::clock::now() + 20s; }
 
@@ -32,16 +32,14 @@ std::string next_line(child_dialogue& dialogue) {
 }  // namespace
 
 TEST_CASE("lines go both ways, and the child's exit is there in the end", "[tool][dialogue]") {
-  child_dialogue dialogue(shell("cat; exit 3"), ignored);
-  const auto write = [&](auto send) {
-    send();
-    CHECK(dialogue.is_sending());
+  child_dialogue dialogue(shell("cat; exit 3"), kept);
+  const auto write = [&](std::string_view text, std::string_view end) {
+    dialogue.send(text, end);
     CHECK(dialogue.next(soon(), child_dialogue::output::stays_unread).what == event_kind::sent);
-    CHECK_FALSE(dialogue.is_sending());
   };
-  write([&] { dialogue.send("one"); });
-  write([&] { dialogue.send(""); });
-  write([&] { dialogue.send_bytes("half"); });
+  write("one", "\n");
+  write("", "\n");
+  write("half", "");
   CHECK(next_line(dialogue) == "one");
   CHECK(next_line(dialogue).empty());
   dialogue.close_input();
@@ -54,7 +52,7 @@ TEST_CASE("lines go both ways, and the child's exit is there in the end", "[tool
 TEST_CASE("a carriage return ends a line, as for the daemon, and with a newline it ends one",
           "[tool][dialogue]") {
   child_dialogue dialogue(
-      shell("printf 'a\\rb\\r\\n\\r\\nc\\r'; read -r line; printf '\\nd\\r'; exec cat"), ignored);
+      shell("printf 'a\\rb\\r\\n\\r\\nc\\r'; read -r line; printf '\\nd\\r'; exec cat"), kept);
   for (const char* line : {"a", "b", "", "c"}) CHECK(next_line(dialogue) == line);
   dialogue.send("");
   CHECK(next_line(dialogue) == "d");
@@ -64,7 +62,7 @@ TEST_CASE("20 MB go out while 20 MB come in, and neither side blocks the other",
           "[tool][dialogue]") {
   // The child writes all of its own line before it reads anything.
   child_dialogue dialogue(
-      shell("head -c 20000000 /dev/zero | tr '\\0' x; echo; head -n 1 | wc -c; echo end"), ignored);
+      shell("head -c 20000000 /dev/zero | tr '\\0' x; echo; head -n 1 | wc -c; echo end"), kept);
   const std::string line(20'000'000, 'y');
   dialogue.send(line);
   bool was_sent = false;
@@ -91,7 +89,7 @@ TEST_CASE("20 MB go out while 20 MB come in, and neither side blocks the other",
 }
 
 TEST_CASE("a child that is silent costs the time that was given", "[tool][dialogue]") {
-  child_dialogue dialogue(shell("exec sleep 1000"), ignored);
+  child_dialogue dialogue(shell("exec sleep 1000"), kept);
   const auto begin = child_dialogue::clock::now();
   CHECK(dialogue.next(begin + 50ms).what == event_kind::timed_out);
   CHECK(child_dialogue::clock::now() - begin >= 50ms);
@@ -102,19 +100,18 @@ TEST_CASE("a child that is silent costs the time that was given", "[tool][dialog
 
 TEST_CASE("a child that does not read any more is distinguished from one that left",
           "[tool][dialogue]") {
-  child_dialogue dialogue(shell("exec <&-; echo closed; exec sleep 1000"), ignored);
+  child_dialogue dialogue(shell("exec <&-; echo closed; exec sleep 1000"), kept);
   CHECK(next_line(dialogue) == "closed");
   const std::string line(5'000'000, 'y');
   dialogue.send(line);
   CHECK(dialogue.next(soon()).what == event_kind::input_broken);
-  CHECK_FALSE(dialogue.is_sending());
   dialogue.send("dropped");
-  CHECK_FALSE(dialogue.is_sending());
+  CHECK(dialogue.next(soon()).what == event_kind::input_broken);
 }
 
 TEST_CASE("what stays unread waits in the pipe, also while the child reads nothing",
           "[tool][dialogue]") {
-  child_dialogue dialogue(shell("echo before; exec sleep 1000"), ignored);
+  child_dialogue dialogue(shell("echo before; exec sleep 1000"), kept);
   const std::string line(5'000'000, 'y');
   dialogue.send(line);
   const auto deadline = child_dialogue::clock::now() + 300ms;
@@ -125,21 +122,21 @@ TEST_CASE("what stays unread waits in the pipe, also while the child reads nothi
 
 TEST_CASE("what a child has begun and not ended with a newline is there at the deadline",
           "[tool][dialogue]") {
-  child_dialogue dialogue(shell("printf 'one\\nhalf'; exec sleep 1000"), ignored);
+  child_dialogue dialogue(shell("printf 'one\\nhalf'; exec sleep 1000"), kept);
   CHECK(next_line(dialogue) == "one");
   const auto event = dialogue.next(child_dialogue::clock::now() + 300ms);
   CHECK(event.what == event_kind::timed_out);
   CHECK(event.line == "half");
 }
 
-TEST_CASE("stderr comes to its handler, and keeps the child's end waiting while somebody holds it",
+TEST_CASE("the end of stderr is kept, and holds up the child's end while somebody holds it",
           "[tool][dialogue]") {
-  std::string error;
-  child_dialogue dialogue(shell("echo no >&2; sleep 1000 >&- & exec >&-"),
-                          [&](std::string_view text) { error += text; });
+  child_dialogue dialogue(shell("seq 500 >&2; echo no >&2; sleep 1000 >&- & exec >&-"), kept);
   CHECK(dialogue.next(soon()).what == event_kind::end_of_output);
   CHECK_FALSE(dialogue.wait_exit(child_dialogue::clock::now() + 300ms));
-  CHECK(error == "no\n");
-  dialogue.kill();
+  const std::string error = dialogue.error_text();
+  CHECK(error.size() <= 2000);
+  CHECK(error.ends_with("\n499\n500\nno\n"));
+  dialogue.kill(SIGKILL);
   CHECK(dialogue.wait_exit(soon()) == child_exit{0, 0});
 }

@@ -4,37 +4,30 @@
 
 #include <chrono>
 #include <deque>
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/scripted_child.hpp"
 #include "support/scripted_daemon.hpp"
 #include "tool/transcript/transcript.hpp"
 
 using namespace kclxx::replay;
 using namespace std::chrono_literals;
-using kclxx::test::Contains;
-using kclxx::tool::child_exit;
-using kclxx::tool::dialogue;
+using namespace kclxx::test;
 using steps = std::vector<std::string>;
-using time_point = dialogue::clock::time_point;
+using time_point = scripted_child::time_point;
 
 namespace {
 
 const std::string initialize =
     R"({"action":"initialize","shardId":"s","sequenceNumber":"TRIM_HORIZON","subSequenceNumber":0})";
 const std::string lease_lost = R"({"action":"leaseLost"})";
-const std::string null_checkpoint =
-    R"({"action":"checkpoint","sequenceNumber":null,"subSequenceNumber":null})";
 const std::string checkpoint_at_10 =
     R"({"action":"checkpoint","sequenceNumber":"10","subSequenceNumber":0})";
 
-std::string status_for(const std::string& action) {
-  return R"({"action":"status","responseFor":")" + action + R"("})";
-}
 const std::string batch_status = status_for("processRecords");
 
 std::string answer(const std::string& error) {
@@ -43,111 +36,6 @@ std::string answer(const std::string& error) {
 }
 
 std::string batch(std::uint64_t first) { return kclxx::test::records_line({"a", "b"}, first); }
-
-std::string action_of(const std::string& line) {
-  const std::size_t begin = line.find(R"("action":")") + 10;
-  return line.substr(begin, line.find('"', begin) - begin);
-}
-
-struct said {
-  std::string line;
-  std::chrono::nanoseconds after{};
-};
-
-/// What the child does with a line: how long it takes to read it, what it writes meanwhile, and
-/// what then.
-struct reaction {
-  std::vector<said> then;
-  std::chrono::nanoseconds reading{};
-  std::vector<said> meanwhile{};
-};
-
-/// It gives each action its status at once, unless a test says otherwise. Time passes only while
-/// somebody waits.
-class scripted_child : public dialogue {
- public:
-  /// The next line with this action gets this reaction.
-  void on(const std::string& action, reaction what) {
-    reactions_[action].push_back(std::move(what));
-  }
-
-  [[nodiscard]] time_point now() const noexcept override { return now_; }
-  void send(std::string_view line) override {
-    steps_.emplace_back(line);
-    const std::string action = action_of(steps_.back());
-    auto& planned = reactions_[action];
-    current_ = action == "checkpoint" ? reaction{} : reaction{{{status_for(action)}}};
-    if (!planned.empty()) {
-      current_ = std::move(planned.front());
-      planned.pop_front();
-    }
-    sent_at_ = now_ + current_.reading;
-    say(current_.meanwhile);
-  }
-  event next(time_point deadline, output child_lines) override {
-    const bool has_line = child_lines == output::is_read && !output_.empty();
-    time_point first = deadline;
-    if (sent_at_) first = std::min(first, *sent_at_);
-    if (has_line) first = std::min(first, output_.front().at);
-    now_ = std::max(now_, first);
-    if (sent_at_ && *sent_at_ <= now_) {
-      sent_at_.reset();
-      say(current_.then);
-      return {event_kind::sent, {}, 0, now_};
-    }
-    if (has_line && output_.front().at <= now_) {
-      taken_ = std::move(output_.front().line);
-      const time_point time = output_.front().at;
-      output_.pop_front();
-      return {event_kind::line, taken_, taken_.size(), time};
-    }
-    if (is_closed_ && output_.empty() && child_lines == output::is_read) {
-      return {event_kind::end_of_output, {}, 0, now_};
-    }
-    return {event_kind::timed_out, {}, 0, now_};
-  }
-  void close_input() noexcept override {
-    steps_.emplace_back("close");
-    is_closed_ = true;
-  }
-  void kill() noexcept override {
-    steps_.emplace_back("kill");
-    exit_ = {0, 9};
-  }
-  std::optional<child_exit> wait_exit(time_point deadline) override {
-    const time_point ends = is_closed_ || exit_.signal != 0 ? now_ : ends_at;
-    now_ = std::max(now_, std::min(ends, deadline));
-    return ends <= now_ ? std::optional(exit_) : std::nullopt;
-  }
-
-  /// Before the line goes out that a test is about.
-  void say_at_once(const std::string& line) { output_.push_back({line, now_}); }
-  void pass(std::chrono::nanoseconds time) { now_ += time; }
-  time_point ends_at = time_point::max();  // unless it is killed or its input ends before
-  /// Since the last call.
-  steps taken() { return std::exchange(steps_, {}); }
-
- private:
-  struct output_line {
-    std::string line;
-    time_point at;
-  };
-
-  void say(const std::vector<said>& all) {
-    time_point time = now_;
-    for (const said& one : all) output_.push_back({one.line, time += one.after});
-  }
-
-  time_point now_{1h};
-  std::map<std::string, std::deque<reaction>> reactions_;
-  reaction current_;
-  std::optional<time_point> sent_at_;
-  std::deque<output_line> output_;
-  std::string taken_;
-  bool is_closed_ = false;
-  child_exit exit_{};
-  steps steps_;
-};
 
 /// Line by line; each takes a time to come.
 class slow_source : public kclxx::transcript::byte_source {
