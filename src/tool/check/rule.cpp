@@ -149,13 +149,6 @@ result run_rule(const rule& rule, const child_starter& starter, const settings& 
 
 namespace {
 
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  return lines;
-}
-
 // A JSON string is a YAML one, too.
 void write_yaml(std::ostream& out, std::string_view name, std::string_view text) {
   std::string value;
@@ -247,7 +240,8 @@ void write_tap(std::ostream& out, std::size_t number, const rule& rule, const re
   write_yaml(out, "see", see(rule));
   if (!result.error_text.empty()) {
     out << "  stderr:\n";
-    for (const std::string& line : lines_of(result.error_text)) {
+    std::istringstream lines(result.error_text);
+    for (std::string line; std::getline(lines, line);) {
       std::string value;
       protocol::append_quoted(value, line);
       out << "    - " << value << '\n';

@@ -108,23 +108,13 @@ const checkpoint_seen& expect_failed(const lockstep_daemon& daemon, std::string_
                            : "none of its checkpoints failed with " + std::string(error));
 }
 
-/// Each is answered, though checkpoints fail.
-void call_all(lockstep_daemon& daemon, const std::vector<action>& actions) {
-  for (const action& action : actions) {
-    const auto reaction = daemon.attempt(action);
-    if (reaction.is_answered) continue;
-    if (daemon.has_failed()) throw breach(reaction.seen);
-    throw not_applicable(reaction.seen);
-  }
-}
-
 void comes_again_after(rule_context& context, const std::string& error) {
   lockstep_daemon& daemon = context.start_initialized();
   daemon.fail_writes(error, 1);
-  call_all(daemon, {context.records(101, 3), context.records(104, 3)});
+  daemon.call_all({context.records(101, 3), context.records(104, 3)});
   const checkpoint_seen* const early = daemon.failed_with(error);
   if (early == nullptr || daemon.row.checkpoint() < position_of(*early)) {
-    call_all(daemon, {shutdown_requested()});
+    daemon.call_all({shutdown_requested()});
   }
   const checkpoint_seen& failed = expect_failed(daemon, error);
   if (daemon.row.checkpoint() < position_of(failed)) {
@@ -134,7 +124,7 @@ void comes_again_after(rule_context& context, const std::string& error) {
   // The last one: there is no later position whose checkpoint would cover it.
   lockstep_daemon& last = context.start_initialized();
   last.fail_writes(error, 1);
-  call_all(last, {context.records(101, 3), shutdown_requested()});
+  last.call_all({context.records(101, 3), shutdown_requested()});
   const checkpoint_seen* const dropped = last.failed_with(error);
   if (dropped != nullptr && last.row.checkpoint() < position_of(*dropped)) {
     throw breach(to_string(*dropped) + " failed with " + error +
@@ -163,10 +153,10 @@ lockstep_daemon& after_final_error(rule_context& context, const std::string& err
 void goes_on_after_final_error(rule_context& context) {
   for (const char* error : {"InvalidStateException", "TomorrowsException"}) {
     lockstep_daemon& daemon = after_final_error(context, error);
-    call_all(daemon, {context.records(107, 3), shutdown_requested()});
+    daemon.call_all({context.records(107, 3), shutdown_requested()});
     expect_persisted(daemon, sequence_position("109"));
     lockstep_daemon& at_end = after_final_error(context, error);
-    call_all(at_end, {shard_ended()});
+    at_end.call_all({shard_ended()});
     if (at_end.row.checkpoint() == sequence_position("SHARD_END")) continue;
     throw breach("a checkpoint in processRecords failed with " + std::string(error) +
                  ", and shardEnded was answered; " + to_string(at_end.row.checkpoint()) +
@@ -186,7 +176,7 @@ void unknown_error(rule_context& context) {
 void lease_is_gone(rule_context& context) {
   lockstep_daemon& daemon = context.start_initialized();
   daemon.row.lose();
-  call_all(daemon, {context.records(101, 3), context.records(104, 3), lease_lost()});
+  daemon.call_all({context.records(101, 3), context.records(104, 3), lease_lost()});
   expect_failed(daemon, "ShutdownException");
 }
 

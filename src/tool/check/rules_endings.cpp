@@ -35,19 +35,12 @@ void expect_end(const lockstep_daemon& daemon) {
   throw breach(text + (asked->error ? ", which failed with " + *asked->error : ""));
 }
 
-/// Whether the end is answered at all has a rule of its own, unless a checkpoint failed in it.
 void end_shard(lockstep_daemon& daemon, const action& ending = shard_ended()) {
-  const auto reaction = daemon.attempt(ending);
-  if (reaction.is_answered) return;
-  if (daemon.has_failed()) throw breach(reaction.seen);
-  throw not_applicable(reaction.seen);
-}
-
-void after_records(rule_context& context) {
-  lockstep_daemon& daemon = context.start_with_batch();
-  end_shard(daemon);
+  daemon.call_all({ending});
   expect_end(daemon);
 }
+
+void after_records(rule_context& context) { end_shard(context.start_with_batch()); }
 
 void after_stored(rule_context& context) {
   lockstep_daemon& daemon = context.start_with_batch();
@@ -55,28 +48,21 @@ void after_stored(rule_context& context) {
     throw not_applicable("it had not persisted the last position before the shard's end");
   }
   end_shard(daemon);
-  expect_end(daemon);
 }
 
 void without_records(rule_context& context) {
-  lockstep_daemon& daemon = context.start_initialized(sequence_position("300"));
-  end_shard(daemon);
-  expect_end(daemon);
+  end_shard(context.start_initialized(sequence_position("300")));
 }
 
 void empty_shard(rule_context& context) {
   for (const char* position : {"TRIM_HORIZON", "LATEST"}) {
-    lockstep_daemon& daemon = context.start_initialized(sequence_position(position));
-    end_shard(daemon);
-    expect_end(daemon);
+    end_shard(context.start_initialized(sequence_position(position)));
   }
 }
 
 void old_end(rule_context& context) {
   for (const char* reason : {"TERMINATE", "SHARD_END"}) {
-    lockstep_daemon& daemon = context.start_with_batch();
-    end_shard(daemon, old_shutdown(reason));
-    expect_end(daemon);
+    end_shard(context.start_with_batch(), old_shutdown(reason));
   }
 }
 
@@ -85,7 +71,6 @@ void fails_twice(rule_context& context) {
     lockstep_daemon& daemon = context.start_with_batch();
     daemon.fail_writes(error, 2, shard_end());
     end_shard(daemon);
-    expect_end(daemon);
   }
 }
 
@@ -107,7 +92,7 @@ void leaves_without_status(rule_context& context, std::initializer_list<const ch
 void end_without_lease(rule_context& context) {
   lockstep_daemon& daemon = context.start_with_batch();
   daemon.row.lose();
-  end_shard(daemon);
+  daemon.call_all({shard_ended()});
   if (daemon.failed_with("ShutdownException") == nullptr) {
     throw not_applicable("it asked for no checkpoint at the shard's end");
   }

@@ -145,12 +145,6 @@ action lockstep_daemon::initialize() const {
           daemon_model::initialize_line(shard_id_, row.checkpoint())};
 }
 
-bool lockstep_daemon::has_failed() const {
-  return std::any_of(checkpoints.begin(), checkpoints.end(), [](const checkpoint_seen& checkpoint) {
-    return checkpoint.error.has_value();
-  });
-}
-
 void lockstep_daemon::fail_writes(std::string error, std::optional<int> count,
                                   std::optional<sequence_position> only) {
   row.set_fault([error = std::move(error), left = count, only = std::move(only)](
@@ -177,6 +171,17 @@ void lockstep_daemon::call(const action& action, std::string_view circumstances)
 void lockstep_daemon::prepare(const action& action) {
   const auto reaction = attempt(action);
   if (!reaction.is_answered) throw not_applicable(reaction.seen);
+}
+
+void lockstep_daemon::call_all(const std::vector<action>& actions) {
+  for (const action& next : actions) {
+    const auto reaction = attempt(next);
+    if (reaction.is_answered) continue;
+    for (const checkpoint_seen& checkpoint : checkpoints) {
+      if (checkpoint.error) throw breach(reaction.seen);
+    }
+    throw not_applicable(reaction.seen);
+  }
 }
 
 bool lockstep_daemon::attempt_all(const std::vector<action>& actions) {
@@ -207,12 +212,12 @@ bool lockstep_daemon::answer(std::string_view text, std::string_view end) {
   if (is_sending_) return false;
   child_->send(text, end);
   is_sending_ = true;
-  next(child_->now() + limits_.step, dialogue::output::stays_unread);
+  next_event(child_->now() + limits_.step, dialogue::output::stays_unread);
   return !is_sending_;
 }
 
 void lockstep_daemon::pause(std::chrono::milliseconds time) {
-  next(child_->now() + time, dialogue::output::stays_unread);
+  next_event(child_->now() + time, dialogue::output::stays_unread);
 }
 
 void lockstep_daemon::wait_until_read() {
@@ -239,8 +244,8 @@ reaction lockstep_daemon::await(const action& action,
   }
 }
 
-dialogue::event lockstep_daemon::next(dialogue::clock::time_point deadline,
-                                      dialogue::output lines) {
+dialogue::event lockstep_daemon::next_event(dialogue::clock::time_point deadline,
+                                            dialogue::output lines) {
   const auto event = child_->next(deadline, lines);
   is_sending_ &= event.what != event_kind::sent && event.what != event_kind::input_broken;
   output_ended_ |= event.what == event_kind::end_of_output;
@@ -255,14 +260,14 @@ dialogue::event lockstep_daemon::next_line(dialogue::clock::time_point deadline)
   }
   if (output_ended_) return {event_kind::end_of_output};
   for (;;) {
-    const auto event = next(deadline);
+    const auto event = next_event(deadline);
     if (event.what != event_kind::sent && event.what != event_kind::input_broken) return event;
   }
 }
 
 void lockstep_daemon::keep_lines(dialogue::clock::time_point deadline, bool until_sent) {
   while (!output_ended_ && !(until_sent && !is_sending_) && early_.size() < most_early) {
-    const auto event = next(deadline);
+    const auto event = next_event(deadline);
     if (event.what == event_kind::line) early_.emplace_back(event.line);
     if (event.what == event_kind::timed_out || child_->now() >= deadline) return;
   }

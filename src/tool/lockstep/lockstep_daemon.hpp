@@ -117,6 +117,9 @@ class lockstep_daemon {
   reaction attempt(const action& action, std::optional<std::chrono::milliseconds> limit = {});
   /// Each in its turn, as long as they are answered. False: one was not.
   bool attempt_all(const std::vector<action>& actions);
+  /// Each in its turn, though checkpoints fail. Errors, for one that is not answered: breach, when
+  /// a checkpoint has failed, also by the child's own mistake; else not_applicable.
+  void call_all(const std::vector<action>& actions);
   /// Only sends it: for a rule that reads the answer itself.
   void send(const action& action);
   /// Writes a line, or with an empty `end` a part of one. What the child writes meanwhile is kept.
@@ -148,8 +151,6 @@ class lockstep_daemon {
 
   /// Whether the status of any action did not come in time.
   [[nodiscard]] bool has_timed_out() const noexcept { return has_timed_out_; }
-  /// Whether a checkpoint failed, also by the child's own mistake.
-  [[nodiscard]] bool has_failed() const;
   /// The first checkpoint that failed with this error; null when none did. With a fault of the row
   /// it tells whether that was met: a position that is out of range never gets as far.
   /// Lifetime: until the next action.
@@ -183,8 +184,8 @@ class lockstep_daemon {
     std::string_view option{};
   };
 
-  dialogue::event next(dialogue::clock::time_point deadline,
-                       dialogue::output lines = dialogue::output::is_read);
+  dialogue::event next_event(dialogue::clock::time_point deadline,
+                             dialogue::output lines = dialogue::output::is_read);
   void keep_lines(dialogue::clock::time_point deadline, bool until_sent);
   reaction take(std::string_view line);
   void give(const daemon_model::answered& answer);

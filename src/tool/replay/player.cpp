@@ -28,10 +28,9 @@ using event_kind = dialogue::event_kind;
 
 namespace {
 
-template <class Value>
-std::string text_of(const Value& value) {
+std::string text_of(const child_message& message) {
   std::ostringstream out;
-  out << value;
+  out << message;
   return out.str();
 }
 
@@ -244,7 +243,7 @@ std::optional<script::action> script::next() {
   auto taken = take_next();
   if (!taken) return std::nullopt;
   line_number_ = taken->line_number;
-  is_last_ = taken->is_last;
+  is_last_ = taken->is_injected;
   if (!recorded_) recorded_.emplace(options_.compares);
   if (!taken->is_injected) recorded_->begin();
   return taken;
@@ -253,22 +252,16 @@ std::optional<script::action> script::next() {
 // That of the transcript, or what the faults put before it or in place of the rest.
 std::optional<script::action> script::take_next() {
   if (is_last_) return std::nullopt;
-  if (faults_.is_lease_lost())
-    return injected(action_kind::lease_lost, protocol::action_name(action_kind::lease_lost), true);
-  if (ahead_ && ahead_->content.kind == line_kind::process_records) {
-    if (faults_.shutdown_replaces_it()) {
-      return injected(action_kind::shutdown_requested,
-                      protocol::action_name(action_kind::shutdown_requested), true);
-    }
-  }
+  if (faults_.is_lease_lost()) return injected(action_kind::lease_lost);
+  const bool is_batch = ahead_ && ahead_->content.kind == line_kind::process_records;
+  if (is_batch && faults_.shutdown_replaces_it()) return injected(action_kind::shutdown_requested);
   return std::exchange(ahead_, std::nullopt);
 }
 
-script::action script::injected(action_kind kind, const std::string& name, bool is_last) const {
-  action made{kind, name, line_number_};
-  made.own = R"({"action":")" + name + R"("})";
+script::action script::injected(action_kind kind) const {
+  action made{kind, protocol::action_name(kind), line_number_};
+  made.own = daemon_model::action_line(kind);
   made.is_injected = true;
-  made.is_last = is_last;
   return made;
 }
 
@@ -468,7 +461,7 @@ void player::handle(const daemon_events& all, const std::string& line, time now)
         one);
   }
   // What a fault or a breach cut off is not the transcript's mistake.
-  if (phase_ != phase::closing || is_end_explained() || current_.is_last) return;
+  if (phase_ != phase::closing || is_end_explained() || current_.is_injected) return;
   look_ahead();
   if (const auto& ahead = script_.ahead()) {
     damage(ahead->line_number, "a daemon sends no " + ahead->name + " after " + current_.name);

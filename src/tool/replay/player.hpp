@@ -75,8 +75,8 @@ class script {
     transcript::line_summary content{};
     std::string_view recorded_line{};  // the transcript's line; valid until look_ahead()
     std::optional<std::string> own{};  // another line in its place
-    bool is_injected = false;          // by a fault: nothing was recorded of it
-    bool is_last = false;              // the end of input comes next, whatever the transcript has
+    /// By a fault: nothing was recorded of it, and the end of input comes next.
+    bool is_injected = false;
 
     [[nodiscard]] std::string_view line() const noexcept { return own ? *own : recorded_line; }
   };
@@ -110,8 +110,7 @@ class script {
   /// or it is an unknown action before the first record that the successor gets.
   [[nodiscard]] bool cut_to_successor(action& next);
   [[nodiscard]] std::optional<action> take_next();
-  [[nodiscard]] action injected(protocol::action_kind kind, const std::string& name,
-                                bool is_last) const;
+  [[nodiscard]] action injected(protocol::action_kind kind) const;
 
   const options& options_;
   fault_schedule& faults_;
@@ -122,7 +121,7 @@ class script {
   bool has_ended_ = false;
   std::optional<diagnostic> damage_;
   std::size_t line_number_ = 0;  // of the action that is played
-  bool is_last_ = false;         // the action that is played: the end of input comes next
+  bool is_last_ = false;         // the action that is played was injected
   std::optional<recording> recorded_;
   std::optional<transcript::entry> recorded_exit_;
 };
