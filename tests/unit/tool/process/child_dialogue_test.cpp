@@ -16,7 +16,7 @@ namespace {
 
 std::vector<std::string> shell(const std::string& script) { return {"/bin/sh", "-c", script}; }
 
-constexpr auto kept = child_dialogue::error_output::kept;
+constexpr auto keeps_errors = child_dialogue::error_output::kept;
 
 child_dialogue::clock::time_point soon() { return child_dialogue::clock::now() + 20s; }
 
@@ -32,7 +32,7 @@ std::string next_line(child_dialogue& dialogue) {
 }  // namespace
 
 TEST_CASE("lines go both ways, and the child's exit is there in the end", "[tool][dialogue]") {
-  child_dialogue dialogue(shell("cat; exit 3"), kept);
+  child_dialogue dialogue(shell("cat; exit 3"), keeps_errors);
   const auto write = [&](std::string_view text, std::string_view end) {
     dialogue.send(text, end);
     CHECK(dialogue.next(soon(), child_dialogue::output::stays_unread).what == event_kind::sent);
@@ -52,7 +52,8 @@ TEST_CASE("lines go both ways, and the child's exit is there in the end", "[tool
 TEST_CASE("a carriage return ends a line, as for the daemon, and with a newline it ends one",
           "[tool][dialogue]") {
   child_dialogue dialogue(
-      shell("printf 'a\\rb\\r\\n\\r\\nc\\r'; read -r line; printf '\\nd\\r'; exec cat"), kept);
+      shell("printf 'a\\rb\\r\\n\\r\\nc\\r'; read -r line; printf '\\nd\\r'; exec cat"),
+      keeps_errors);
   for (const char* line : {"a", "b", "", "c"}) CHECK(next_line(dialogue) == line);
   dialogue.send("");
   CHECK(next_line(dialogue) == "d");
@@ -62,7 +63,8 @@ TEST_CASE("20 MB go out while 20 MB come in, and neither side blocks the other",
           "[tool][dialogue]") {
   // The child writes all of its own line before it reads anything.
   child_dialogue dialogue(
-      shell("head -c 20000000 /dev/zero | tr '\\0' x; echo; head -n 1 | wc -c; echo end"), kept);
+      shell("head -c 20000000 /dev/zero | tr '\\0' x; echo; head -n 1 | wc -c; echo end"),
+      keeps_errors);
   const std::string line(20'000'000, 'y');
   dialogue.send(line);
   bool was_sent = false;
@@ -89,7 +91,7 @@ TEST_CASE("20 MB go out while 20 MB come in, and neither side blocks the other",
 }
 
 TEST_CASE("a child that is silent costs the time that was given", "[tool][dialogue]") {
-  child_dialogue dialogue(shell("exec sleep 1000"), kept);
+  child_dialogue dialogue(shell("exec sleep 1000"), keeps_errors);
   const auto begin = child_dialogue::clock::now();
   CHECK(dialogue.next(begin + 50ms).what == event_kind::timed_out);
   CHECK(child_dialogue::clock::now() - begin >= 50ms);
@@ -100,7 +102,7 @@ TEST_CASE("a child that is silent costs the time that was given", "[tool][dialog
 
 TEST_CASE("a child that does not read any more is distinguished from one that left",
           "[tool][dialogue]") {
-  child_dialogue dialogue(shell("exec <&-; echo closed; exec sleep 1000"), kept);
+  child_dialogue dialogue(shell("exec <&-; echo closed; exec sleep 1000"), keeps_errors);
   CHECK(next_line(dialogue) == "closed");
   const std::string line(5'000'000, 'y');
   dialogue.send(line);
@@ -111,7 +113,7 @@ TEST_CASE("a child that does not read any more is distinguished from one that le
 
 TEST_CASE("what stays unread waits in the pipe, also while the child reads nothing",
           "[tool][dialogue]") {
-  child_dialogue dialogue(shell("echo before; exec sleep 1000"), kept);
+  child_dialogue dialogue(shell("echo before; exec sleep 1000"), keeps_errors);
   const std::string line(5'000'000, 'y');
   dialogue.send(line);
   const auto deadline = child_dialogue::clock::now() + 300ms;
@@ -122,7 +124,7 @@ TEST_CASE("what stays unread waits in the pipe, also while the child reads nothi
 
 TEST_CASE("what a child has begun and not ended with a newline is there at the deadline",
           "[tool][dialogue]") {
-  child_dialogue dialogue(shell("printf 'one\\nhalf'; exec sleep 1000"), kept);
+  child_dialogue dialogue(shell("printf 'one\\nhalf'; exec sleep 1000"), keeps_errors);
   CHECK(next_line(dialogue) == "one");
   const auto event = dialogue.next(child_dialogue::clock::now() + 300ms);
   CHECK(event.what == event_kind::timed_out);
@@ -131,7 +133,8 @@ TEST_CASE("what a child has begun and not ended with a newline is there at the d
 
 TEST_CASE("the end of stderr is kept, and holds up the child's end while somebody holds it",
           "[tool][dialogue]") {
-  child_dialogue dialogue(shell("seq 500 >&2; echo no >&2; sleep 1000 >&- & exec >&-"), kept);
+  child_dialogue dialogue(shell("seq 500 >&2; echo no >&2; sleep 1000 >&- & exec >&-"),
+                          keeps_errors);
   CHECK(dialogue.next(soon()).what == event_kind::end_of_output);
   CHECK_FALSE(dialogue.wait_exit(child_dialogue::clock::now() + 300ms));
   const std::string error = dialogue.error_text();
