@@ -28,17 +28,11 @@ using names = std::vector<std::string>;
 
 struct check_options {
   names only;
-  time_limits limits;
+  check::settings settings;
   std::string data;
-  std::string poison;
-  std::string prints;
   std::string junit;
   bool lists = false;
 };
-
-bool has(const names& all, std::string_view name) {
-  return std::find(all.begin(), all.end(), name) != all.end();
-}
 
 std::string unknown_rule(const std::string& name) {
   const auto& all = all_rules();
@@ -50,20 +44,11 @@ std::string unknown_rule(const std::string& name) {
 std::vector<rule> chosen(const check_options& options) {
   std::vector<rule> rules;
   for (const rule& candidate : all_rules()) {
-    if (options.only.empty() || has(options.only, candidate.name)) rules.push_back(candidate);
+    const auto& only = options.only;
+    const bool is_named = std::find(only.begin(), only.end(), candidate.name) != only.end();
+    if (only.empty() || is_named) rules.push_back(candidate);
   }
   return rules;
-}
-
-settings settings_from(const check_options& options) {
-  check::settings settings;
-  settings.limits = options.limits;
-  if (!options.data.empty()) settings.payloads = read_payloads(options.data);
-  if (!options.poison.empty()) settings.poison = options.poison;
-  if (!options.prints.empty()) settings.prints = options.prints;
-  settings.run =
-      static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
-  return settings;
 }
 
 /// What the children have left in sessions of their own came to this process, the subreaper.
@@ -100,13 +85,16 @@ std::vector<finished_rule> run_rules(const std::vector<rule>& rules, const setti
   return all;
 }
 
-command_status run_check(const check_options& options, const names& command) {
+command_status run_check(check_options& options, const names& command) {
   const auto rules = chosen(options);
   std::optional<result_file> junit;
   if (!options.junit.empty()) junit.emplace(options.junit, junit_beginning);
+  if (!options.data.empty()) options.settings.payloads = read_payloads(options.data);
+  options.settings.run =
+      static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
   std::vector<finished_rule> all;
   try {
-    all = run_rules(rules, settings_from(options), command);
+    all = run_rules(rules, options.settings, command);
   } catch (const start_error& error) {
     std::cout << "Bail out! " << error.what() << '\n';
     throw command_error(command_status::setup_failed, error.what());
@@ -168,15 +156,15 @@ void tool::add_check_command(CLI::App& app, invocation& run) {
     throw CLI::Success();
   });
   add_option(command, "RULE", "--only", options->only, "Check these rules alone")->check(is_rule);
-  add_seconds(command, "--timeout", options->limits.step,
+  add_seconds(command, "--timeout", options->settings.limits.step,
               "How long the child may take for one step");
-  add_seconds(command, "--retry-limit", options->limits.retries,
+  add_seconds(command, "--retry-limit", options->settings.limits.retries,
               "How long the child may retry a checkpoint");
   add_option(command, "FILE", "--data", options->data,
              "A FILE with a payload in each line: the records' data, in turn");
-  add_option(command, "TEXT", "--poison", options->poison,
+  add_option(command, "TEXT", "--poison", options->settings.poison,
              "The child's processor throws at a record with this data");
-  add_option(command, "TEXT", "--prints", options->prints,
+  add_option(command, "TEXT", "--prints", options->settings.prints,
              "The child's processor prints to stdout, without a newline, at a record with "
              "this data");
   add_option(command, "FILE", "--junit", options->junit, "Write the results as JUnit XML, too");
