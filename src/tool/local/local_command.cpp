@@ -53,7 +53,7 @@ struct local_call {
   std::vector<std::pair<std::string, std::string>> options;
 };
 
-const std::string fetch_command = "kclxx local fetch";
+const std::string local_fetch = "kclxx local fetch";
 
 void write_files(const fs::path& folder, const embedded::folder& files) {
   for (const embedded::file& one : files.files) write_file(folder / one.name, one.text);
@@ -65,7 +65,7 @@ using files = std::vector<fs::path>;
 
 files local_program(const fs::path& cache) {
   const embedded::folder& program = embedded::local_program;
-  return fetch_package(cache, {program.name, program.checksums}, fetch_command,
+  return fetch_package(cache, {program.name, program.checksums}, local_fetch,
                        [&](const fs::path& folder) { write_files(folder, program); });
 }
 
@@ -85,7 +85,7 @@ files local_kinesis(const fs::path& cache) {
     }
     fs::remove_all(work);
   };
-  return fetch_package(cache, {packages.name, packages.checksums}, fetch_command, fill);
+  return fetch_package(cache, {packages.name, packages.checksums}, local_fetch, fill);
 }
 
 /// DynamoDB Local, by Maven.
@@ -94,7 +94,7 @@ files local_dynamodb(const fs::path& cache) {
   const auto fill = [&](const fs::path& folder) {
     run_maven(folder, project.pom, "DynamoDB Local");
   };
-  return fetch_package(cache, {project.folder, project.checksums}, fetch_command, fill);
+  return fetch_package(cache, {project.folder, project.checksums}, local_fetch, fill);
 }
 
 fs::path folder_of(const files& all) { return all.front().parent_path(); }
@@ -385,7 +385,7 @@ void add_passed_on(CLI::App& local, const passed_on& row, invocation& run) {
   });
 }
 
-void add_fetch(CLI::App& local, invocation& run) {
+void add_local_fetch(CLI::App& local, invocation& run) {
   CLI::App& command = add_command(
       local,
       {"fetch",
@@ -411,7 +411,7 @@ void add_local_command(CLI::App& app, invocation& run) {
       "  kclxx local put words README.md\n"
       "  kclxx local shards words\n"
       "  kclxx local stop");
-  add_fetch(local, run);
+  add_local_fetch(local, run);
   for (const passed_on& row : passed_on_commands) add_passed_on(local, row, run);
 }
 

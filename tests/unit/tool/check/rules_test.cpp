@@ -34,7 +34,7 @@ result run_rule(const std::string& name, const answers& answer, const settings& 
   const auto by = std::find_if(all.begin(), all.end(),
                                [&](const rule& candidate) { return candidate.name == name; });
   REQUIRE(by != all.end());
-  const auto react = [&answer](const std::string& line) {
+  const auto react = [answer](const std::string& line) {
     scripted_child::reaction all;
     for (std::string& said : answer(line)) {
       all.then.push_back({""});
