@@ -35,12 +35,12 @@ result run_rule(const std::string& name, const answers& answer, const settings& 
                                [&](const rule& candidate) { return candidate.name == name; });
   REQUIRE(by != all.end());
   const auto react = [answer](const std::string& line) {
-    scripted_child::reaction all;
+    scripted_child::reaction what;
     for (std::string& said : answer(line)) {
-      all.then.push_back({""});
-      all.then.push_back({std::move(said)});
+      what.then.push_back({""});
+      what.then.push_back({std::move(said)});
     }
-    return all;
+    return what;
   };
   return kclxx::check::run_rule(
       *by, [&] { return std::make_unique<scripted_child>(react); }, with);
