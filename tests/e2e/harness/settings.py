@@ -6,7 +6,7 @@ import pathlib
 import sys
 
 SOURCE = pathlib.Path(__file__).resolve().parents[3]
-BUILD = pathlib.Path(os.environ.get("KCLXX_E2E_BUILD", SOURCE / "build" / "e2e"))
+BUILD = pathlib.Path(os.environ.get("KCLXX_E2E_BUILD", SOURCE / "build" / "dev"))
 TOOL = BUILD / "src" / "tool" / "kclxx"
 SHARE_PROGRAM = BUILD / "src" / "tool" / "kclxx-share"
 KCL1 = pathlib.Path(__file__).resolve().parents[1] / "kcl1" / "daemon"
