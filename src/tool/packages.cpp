@@ -308,9 +308,10 @@ std::string class_path(const std::vector<fs::path>& files) {
 bool run_maven(const fs::path& folder, std::string_view pom, const std::string& contents,
                std::string* output) {
   const fs::path file = folder / "pom.xml";
-  // Maven knows MAVEN_ARGS since 3.9; so that every Maven does, they are given to it by us.
-  std::vector<std::string> command{"env", "-u", "MAVEN_ARGS", program_of("mvn", "maven"),
-                                   "-q",  "-B", "-C",         "-Dstyle.color=never"};
+  // Maven knows MAVEN_ARGS since 3.9; so that every Maven does, they are given to it by us. -U:
+  // what an earlier run did not find it would not look for again on the same day.
+  std::vector<std::string> command{"env", "-u", "MAVEN_ARGS", program_of("mvn", "maven"), "-q",
+                                   "-B",  "-C", "-U",         "-Dstyle.color=never"};
   for (const std::string& one : words_of(variable("MAVEN_ARGS"))) command.push_back(one);
   command.insert(command.end(), {"-f", file.string(), "dependency:copy-dependencies",
                                  "-DincludeScope=runtime", "-DoutputDirectory=" + folder.string()});

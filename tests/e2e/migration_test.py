@@ -3,7 +3,10 @@
 """From KCL 2 to 3 and back on one lease table, in the steps of docs/kcl-versions.md and with the
 commands that it shows, run by the aws program: nothing is lost."""
 import signal
+import subprocess
+import tempfile
 
+from harness import settings
 from harness.case import DaemonCase, main
 
 SHARDS = 4
@@ -63,6 +66,10 @@ class Migration(DaemonCase):
         self.finish(application, "by 2.7.2 beside 3.5.1, and by 2.7.2 again")
 
     def test_a_mixed_fleet_with_3_4_and_back(self):
+        # Maven keeps what it did not find, here a daemon of this version: fetching again finds the tested one, too.
+        with tempfile.TemporaryDirectory() as cache:
+            subprocess.run([settings.TOOL, "daemon", "fetch", "--kcl", "3.4.2", "--cache", cache],
+                           stdin=subprocess.DEVNULL, check=True)
         application = self.start_with_kcl_2("old")
         self.start(application, "3.4.2", "new", clientVersionConfig=COMPATIBLE)
         self.wait_for_records("old", "new")

@@ -72,7 +72,7 @@ TEST_CASE("fetch prints the folder alone, and asks Maven only once", "[daemon][f
   CHECK(contains(first.err, "noise of Maven"));
   CHECK(contains(box.read("pom.xml"), "amazon-kinesis-client-multilang"));
   const std::string asked = box.read("asked");
-  CHECK(contains(one_line(asked), "-q -B -C -Dstyle.color=never -f "));
+  CHECK(contains(one_line(asked), "-q -B -C -U -Dstyle.color=never -f "));
   CHECK(contains(asked, " dependency:copy-dependencies -DincludeScope=runtime "));
 
   const auto second = box.kclxx({"daemon", "fetch"});
@@ -104,7 +104,7 @@ TEST_CASE("Maven gets the user's arguments", "[daemon][fetch]") {
   box.program("bin/mvn", "env | grep ^MAVEN_ARGS\n" + maven);
   const auto fetched = box.kclxx({"daemon", "fetch"}, {"MAVEN_ARGS=-s  my.xml -Dx=1"});
   CHECK(fetched.status == 0);
-  CHECK(contains(box.read("asked"), "-q -B -C -Dstyle.color=never -s my.xml -Dx=1 -f "));
+  CHECK(contains(box.read("asked"), "-q -B -C -U -Dstyle.color=never -s my.xml -Dx=1 -f "));
   CHECK_FALSE(contains(fetched.err, "MAVEN_ARGS"));
 }
 
