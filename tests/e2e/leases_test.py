@@ -23,6 +23,8 @@ class Leases(DaemonCase):
                 application = self.begin(kcl)
                 worker = self.start(application, kcl, "host-1")
                 self.wait_for_owners(application, "host-1")
+                application.wait_for("a checkpoint", lambda: any(
+                    one.checkpoint.sequence > 0 for one in application.leases.read().values()))
                 found = self.leases(application)
                 self.assertEqual([one["state"] for one in found["leases"]], ["ok"] * SHARDS)
                 self.assertTrue(all(one["moves"] for one in found["leases"]), found)

@@ -98,6 +98,8 @@ class Journal:
             number, how = fields
             self.accounts["attempts"] += 1
             self.accounts["retries"] += how == "failed" and int(number) < ACCOUNTED_ATTEMPTS
+        elif event == "not_parked":
+            self.accounts["retries"] += 1
         elif event in ("lease_lost", "shard_ended", "shutdown_requested"):
             self.events[event] = time
         else:
