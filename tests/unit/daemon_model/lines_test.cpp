@@ -5,8 +5,7 @@
 #include <chrono>
 #include <sstream>
 #include <string>
-#include <utility>
-#include <vector>
+#include <variant>
 
 #include "support/catch.hpp"
 
@@ -14,54 +13,32 @@ using kclxx::sequence_position;
 using namespace kclxx::daemon_model;
 
 TEST_CASE("the daemon reads a child's line as Jackson does", "[daemon_model][P23]") {
-  const std::string wrong_long =
-      "ignored: checkpoint's subSequenceNumber has a type that the daemon cannot read";
-  const auto with_sub = [](const std::string& number) {
-    return R"({"action":"checkpoint","sequenceNumber":"1","subSequenceNumber":)" + number + "}";
-  };
-  const std::vector<std::pair<std::string, std::string>> all{
-      {R"({"subSequenceNumber":"5","sequenceNumber":7,"action":"checkpoint"})", "checkpoint 7/5"},
-      {R"({"action":"checkpoint","subSequenceNumber":2.9})", "checkpoint null"},
-      {R"({"action":"checkpoint","sequenceNumber":7,"error":"x"})", "checkpoint 7"},
-      {with_sub("-7.9"), "checkpoint 1/-7"},
-      {with_sub("1e-400"), "checkpoint 1/0"},
-      {with_sub(R"("\f +5\u0001")"), "checkpoint 1/5"},
-      {with_sub(R"(" ")"), "checkpoint 1"},
-      {with_sub(R"("null")"), "checkpoint 1"},
-      {with_sub(R"("5x")"), wrong_long},
-      {with_sub(R"("+-5")"), wrong_long},
-      {with_sub("true"), wrong_long},
-      {with_sub("[5]"), wrong_long},
-      {with_sub("9223372036854775808"), wrong_long},
-      {with_sub("99999999999999999999"), wrong_long},
-      {with_sub("1e400"), "ignored: not JSON"},
-      {R"({"action":"status"})", "status for nothing"},
-      {R"({"action":"status","responseFor":2.50})", "status for 2.50"},
-      {R"({"responseFor":"initialize"})", "ignored: it has no action"},
-      {R"({"action":7})", "ignored: it has no action"},
-      {R"({"action":"Status"})", "ignored: 'Status' is no action"},
-      {R"({"action":"status","":1})", "ignored: the daemon knows no field '' in status"},
-      {R"({"action":"status","responseFor":[{"action":"status"}]})",
-       "ignored: status's responseFor has a type that the daemon cannot read"},
-      {R"({"action":"status","responseFor":"x","action":"status"})", "ignored: it has two actions"},
-      {R"({"action":"processRecords","records":[{}]})", "a daemon's processRecords"},
-      {"null", "null"},
-      {"null-", "null"},
-      {"null x", "null"},
-      {"null\xff", "null"},  // U+FFFD in Java
-      {"nullx", "ignored: not JSON"},
-      {"null_", "ignored: not JSON"},
-      {"null\xc3\xa4", "ignored: not JSON"},
-      {"\xef\xbb\xbf{\"action\":\"status\"}", "ignored: a byte order mark"},
-      {"[1]", "ignored: it is no object"},
-      {"\r", "an empty line"},
-  };
-  for (const auto& [line, meaning] : all) {
-    CAPTURE(line);
+  const auto parsed = [](const std::string& line) {
     std::ostringstream text;
     text << parse_child_message(line);
-    CHECK(text.str() == meaning);
-  }
+    return text.str();
+  };
+  CHECK(parsed(R"({"subSequenceNumber":"5","sequenceNumber":7,"action":"checkpoint"})") ==
+        "checkpoint 7/5");
+  CHECK(parsed(R"({"action":"checkpoint","subSequenceNumber":2.9})") == "checkpoint null");
+  CHECK(parsed(R"({"action":"checkpoint","sequenceNumber":7})") == "checkpoint 7");
+  CHECK(std::get<child_checkpoint>(
+            parse_child_message(R"({"action":"checkpoint","subSequenceNumber":2.9})"))
+            .sub_sequence_number == 2);
+  CHECK(parsed(R"({"action":"checkpoint","subSequenceNumber":99999999999999999999})") ==
+        "ignored: checkpoint's subSequenceNumber has a type that the daemon cannot read");
+  CHECK(parsed(R"({"action":"status"})") == "status for nothing");
+  CHECK(parsed(R"({"responseFor":"initialize"})") == "ignored: it has no action");
+  CHECK(parsed(R"({"action":"hello"})") == "ignored: 'hello' is no action");
+  CHECK(parsed(R"({"action":"leaseLost"})") == "a daemon's leaseLost");
+  CHECK(parsed("null") == "null");
+  CHECK(parsed("null x") == "null");
+  CHECK(parsed("nullx") == "ignored: not JSON");
+  CHECK(parsed("\xef\xbb\xbf{\"action\":\"status\"}") == "ignored: a byte order mark");
+  CHECK(parsed(R"({"action":"status","responseFor":"x","action":"status"})") ==
+        "ignored: it has two actions");
+  CHECK(parsed("[1]") == "ignored: it is no object");
+  CHECK(parsed("\r") == "an empty line");
 }
 
 TEST_CASE("the daemon's lines are Jackson's bytes", "[daemon_model][P10]") {

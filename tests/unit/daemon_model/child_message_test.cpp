@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+
+#include "daemon_model/lines.hpp"
+#include "support/catch.hpp"
+
+using namespace kclxx::daemon_model;
+using reason = ignored_line::reason;
+
+namespace {
+
+child_message checkpoint_with_sub(const std::string& number) {
+  return parse_child_message(R"({"action":"checkpoint","sequenceNumber":"1","subSequenceNumber":)" +
+                             number + "}");
+}
+
+reason why_ignored(const std::string& line) {
+  const child_message read = parse_child_message(line);
+  REQUIRE(std::holds_alternative<ignored_line>(read));
+  return std::get<ignored_line>(read).because;
+}
+
+}  // namespace
+
+TEST_CASE("a fraction loses what follows its point, however small it is", "[daemon_model]") {
+  CHECK(checkpoint_with_sub("7.9") == child_message(child_checkpoint{"1", 7}));
+  CHECK(checkpoint_with_sub("-7.9") == child_message(child_checkpoint{"1", -7}));
+  CHECK(checkpoint_with_sub("1e-400") == child_message(child_checkpoint{"1", 0}));
+  CHECK(checkpoint_with_sub("5e-324") == child_message(child_checkpoint{"1", 0}));
+}
+
+TEST_CASE("a number beyond a Java long makes the daemon ignore the line", "[daemon_model]") {
+  const std::string number =
+      GENERATE("9223372036854775808", "1e19", "-1e19", "1e400", "123456789012345678901234567890");
+  CHECK(std::holds_alternative<ignored_line>(checkpoint_with_sub(number)));
+}
+
+TEST_CASE("a line that the daemon ignores has the reason as a value", "[daemon_model]") {
+  CHECK(why_ignored("hello") == reason::not_json);
+  CHECK(why_ignored("[]") == reason::not_an_object);
+  CHECK(why_ignored("{}") == reason::no_action);
+  CHECK(why_ignored(R"({"action":"status","action":"status"})") == reason::two_actions);
+  CHECK(why_ignored(R"({"action":"Status"})") == reason::unknown_action);
+  CHECK(why_ignored(R"({"action":"status","note":1})") == reason::unknown_field);
+  CHECK(why_ignored(R"({"action":"status","responseFor":{}})") == reason::wrong_type);
+  CHECK(why_ignored(R"({"action":7})") == reason::no_action);
+  CHECK(why_ignored(R"({"action":""})") == reason::unknown_action);
+  CHECK(why_ignored(R"({"action":"status","":1})") == reason::unknown_field);
+}
+
+TEST_CASE("the fields of a message that only the daemon sends, and the error, are read over",
+          "[daemon_model]") {
+  CHECK(parse_child_message(R"({"action":"checkpoint","sequenceNumber":"1","error":"x"})") ==
+        child_message(child_checkpoint{"1", std::nullopt}));
+  CHECK(parse_child_message(R"({"action":"processRecords","records":[{}]})") ==
+        child_message(unexpected_message{"processRecords"}));
+}
+
+TEST_CASE("a long may come as text, which is trimmed", "[daemon_model]") {
+  CHECK(checkpoint_with_sub(R"(" +5 ")") == child_message(child_checkpoint{"1", 5}));
+  CHECK(checkpoint_with_sub(R"("\f5\u0001")") == child_message(child_checkpoint{"1", 5}));
+  const std::string none = GENERATE(R"("")", R"("  ")", R"("null")", "null");
+  CHECK(checkpoint_with_sub(none) == child_message(child_checkpoint{"1", std::nullopt}));
+  const std::string wrong =
+      GENERATE(R"("x")", R"("5x")", R"("+-5")", R"("5 5")", "true", "[5]", "{}");
+  CHECK(std::holds_alternative<ignored_line>(checkpoint_with_sub(wrong)));
+}
+
+TEST_CASE("a text may come as any scalar, and is what was written", "[daemon_model]") {
+  const std::string scalar = GENERATE("true", "false", "7", "2.50");
+  CHECK(parse_child_message(R"({"action":"status","responseFor":)" + scalar + "}") ==
+        child_message(child_status{scalar}));
+}
+
+TEST_CASE("what is nested is one value, whatever its keys are", "[daemon_model]") {
+  const std::string nested = GENERATE(R"({"action":"status"})", R"([{"action":"status"}])");
+  CHECK(why_ignored(R"({"action":"status","responseFor":)" + nested + "}") == reason::wrong_type);
+}
+
+TEST_CASE("a status is read by its letters or by the parser, with the same result",
+          "[daemon_model]") {
+  const std::string name = GENERATE("leaseLost", "a~b", "a_b", "[", "");
+  CHECK(parse_child_message(R"({"action":"status","responseFor":")" + name + R"("})") ==
+        child_message(child_status{name}));
+  CHECK(why_ignored(R"({"action":"status","responseFor":"})") == reason::not_json);
+}
+
+TEST_CASE("null is a message unless the word continues", "[daemon_model]") {
+  CHECK(parse_child_message("null-") == child_message(null_message{}));
+  CHECK(parse_child_message("null\xff") == child_message(null_message{}));  // U+FFFD in Java
+  CHECK(why_ignored("null_") == reason::not_json);
+  CHECK(why_ignored("null\xc3\xa4") == reason::not_json);
+}
