@@ -99,7 +99,7 @@ class Journal:
             self.accounts["attempts"] += 1
             self.accounts["retries"] += how == "failed" and int(number) < ACCOUNTED_ATTEMPTS
         elif event == "not_parked":
-            self.accounts["retries"] += 1
+            self.accounts.update(["not_parked", "retries"])
         elif event in ("lease_lost", "shard_ended", "shutdown_requested"):
             self.events[event] = time
         else:
