@@ -16,7 +16,7 @@ import unittest
 
 from . import settings, verdict
 from .application import Application
-from .journal import ACCOUNTED_ATTEMPTS, ACCOUNTED_LANES, failures_of
+from .journal import ACCOUNTED_ATTEMPTS, ACCOUNTED_AT_ONCE, failures_of
 from .kinesis_proxy import KinesisProxy
 from .proxy import Proxy
 from .services import Emulators, Services
@@ -130,12 +130,12 @@ class DaemonCase(unittest.TestCase):
                        for name, metric in ACCOUNTED_METRICS.items()}
             if settings.FORM == "gathering":
                 del written["attempts"]  # each is of many records
-            elif settings.FORM == "parallel":
-                late = journal.accounts["attempts"] - written["attempts"]
-                # What ends after the lease is no event; at the end of a shard nothing does.
-                most = 0 if "shard_ended" in journal.events else ACCOUNTED_LANES
-                self.assertIn(late, range(most + 1), journal)
-                written["attempts"] += late
+            # What ends after the lease is no event; at the end of a shard nothing does.
+            most = 0 if "shard_ended" in journal.events else ACCOUNTED_AT_ONCE[settings.FORM]
+            for name in written.keys() - {"parked"}:
+                late = journal.accounts[name] - written[name]
+                self.assertIn(late, range(most + 1), f"{name} of {journal}")
+                written[name] += late
             self.assertEqual(written, {name: journal.accounts[name] for name in written}, journal)
             sums += written
         return sums

@@ -38,7 +38,7 @@ class Position(typing.NamedTuple):
 
 
 ACCOUNTED_ATTEMPTS = 3  # of accounted_child's policy
-ACCOUNTED_LANES = 8
+ACCOUNTED_AT_ONCE = {"each": 1, "gathering": 100, "parallel": 8}  # records that it tries, by form
 SHARD_END = Position.parse("SHARD_END", 0)
 
 
