@@ -92,23 +92,8 @@ void append_record(std::string& out, const record& source) {
 
 }  // namespace
 
-std::string_view action_name(action_kind kind, kcl version) {
-  const bool is_ending = kind == action_kind::lease_lost || kind == action_kind::shard_ended;
-  return is_ending && version != kcl::v2_1 ? "shutdown" : protocol::action_name(kind);
-}
-
-std::string action_line(action_kind kind, kcl version) {
-  const std::string_view name = action_name(kind, version);
-  std::string line = R"({"action":")" + std::string(name) + '"';
-  if (name == "shutdown") {
-    const bool is_end = kind == action_kind::shard_ended;
-    const bool is_first = version == kcl::v1;
-    line.append(R"(,"reason":")");
-    line.append(is_end ? (is_first ? "TERMINATE" : "SHARD_END")
-                       : (is_first ? "ZOMBIE" : "LEASE_LOST"));
-    line += '"';
-  }
-  return line + '}';
+std::string action_line(action_kind kind) {
+  return R"({"action":")" + std::string(protocol::action_name(kind)) + R"("})";
 }
 
 std::string initialize_line(std::string_view shard_id,

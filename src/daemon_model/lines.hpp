@@ -11,7 +11,6 @@
 
 #include <kclxx/record.hpp>
 #include <kclxx/sequence_position.hpp>
-#include <kclxx/testing/daemon_options.hpp>
 
 #include "protocol/message.hpp"
 
@@ -73,13 +72,8 @@ std::ostream& operator<<(std::ostream& out, const child_message& line);
 // The daemon's lines, byte for byte as its JSON library writes them, without the newline. The test
 // of the real classes (tests/conformance) compares them.
 
-using kcl = testing::daemon_options::kcl;
-
-/// The name in this daemon's line, which the status must repeat.
-std::string_view action_name(protocol::action_kind kind, kcl version);
-
-/// The line of an action that has no fields but a reason: an ending, or shutdownRequested.
-std::string action_line(protocol::action_kind kind, kcl version = kcl::v2_1);
+/// The line of an action that has no fields: an ending, or shutdownRequested.
+std::string action_line(protocol::action_kind kind);
 
 /// std::nullopt: a daemon that does not report where reading begins writes nulls.
 std::string initialize_line(std::string_view shard_id,

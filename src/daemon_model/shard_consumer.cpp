@@ -45,9 +45,6 @@ std::optional<sequence_position> shard_record_processor_checkpointer::permitted(
   // More digits than fit are more than was delivered.
   auto position = sequence_position::parse(*asked.sequence_number, static_cast<std::uint64_t>(sub));
   if (!position) return std::nullopt;
-  // 1.x validates first, and knows no other sentinel.
-  const bool is_valid = position->is_number() || position->sequence_number() == shard_end;
-  if (version_ == kcl::v1 && !is_valid) return std::nullopt;
   if (is_after(last_, *position) || is_after(*position, largest_permitted_)) return std::nullopt;
   return position;
 }
@@ -144,9 +141,7 @@ void shard_consumer::read_line(const std::string& line, daemon_events& out) {
 }
 
 bool shard_consumer::has_checkpointer() const noexcept {
-  if (open_->kind == action_kind::initialize) return false;
-  // 1.x hands its ZOMBIE a checkpointer; its lease is gone (P38).
-  return open_->kind != action_kind::lease_lost || version_ == kcl::v1;
+  return open_->kind != action_kind::initialize && open_->kind != action_kind::lease_lost;  // P38
 }
 
 void shard_consumer::answer(const child_checkpoint& asked, daemon_events& out) {

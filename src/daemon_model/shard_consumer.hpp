@@ -74,11 +74,8 @@ class lease {
 class shard_record_processor_checkpointer {
  public:
   /// `lease` outlives this object.
-  shard_record_processor_checkpointer(kcl version, lease& lease)
-      : version_(version),
-        lease_(lease),
-        last_(lease.checkpoint()),
-        largest_permitted_(lease.checkpoint()) {}
+  explicit shard_record_processor_checkpointer(lease& lease)
+      : lease_(lease), last_(lease.checkpoint()), largest_permitted_(lease.checkpoint()) {}
 
   void deliver(const sequence_position& largest) {
     if (largest_permitted_ < largest) largest_permitted_ = largest;
@@ -105,7 +102,6 @@ class shard_record_processor_checkpointer {
   [[nodiscard]] std::optional<sequence_position> permitted(const child_checkpoint& asked) const;
   outcome advance(const sequence_position& position);
 
-  kcl version_;
   lease& lease_;
   sequence_position last_;
   sequence_position largest_permitted_;
@@ -185,13 +181,12 @@ using daemon_events = std::vector<daemon_event>;
 class shard_consumer {
  public:
   /// `lease` outlives this object.
-  shard_consumer(kcl version, lease& lease)
-      : version_(version), lease_(lease), checkpointer_(version, lease) {}
+  explicit shard_consumer(lease& lease) : lease_(lease), checkpointer_(lease) {}
 
   /// The daemon writes the line of this call and then reads. `action` is the name that its line
-  /// has, and that the status must repeat. `largest`: the highest position among the records of
-  /// process_records. Lines that the child wrote before are read first, as from a pipe.
-  /// Precondition: can_call(kind).
+  /// has, and that the status must repeat: `shutdown` for both endings of a daemon before 2.1
+  /// (P11). `largest`: the highest position among the records of process_records. Lines that the
+  /// child wrote before are read first, as from a pipe. Precondition: can_call(kind).
   void call(action_kind kind, std::string_view action,
             const std::optional<sequence_position>& largest, daemon_events& out);
   /// Whether a daemon would do this now: initialize first and once, nothing after an ending but
@@ -231,7 +226,6 @@ class shard_consumer {
   void fail(std::string reason, daemon_events& out);
   void close_child(daemon_events& out);
 
-  kcl version_;
   lease& lease_;
   shard_record_processor_checkpointer checkpointer_;
   std::deque<std::string> unread_;

@@ -277,7 +277,7 @@ void daemon::virtual_worker::hold_lease() {
     faults_.pop_front();
     return name;
   });
-  consumer_.emplace(settings_.version, lease_);
+  consumer_.emplace(lease_);
 }
 
 void daemon::virtual_worker::run_function(const char* name, const std::function<void()>& body) {
@@ -417,12 +417,10 @@ void daemon::virtual_worker::call(const char* name, action_kind kind) {
 }
 
 void daemon::virtual_worker::call(action_kind kind) {
-  const daemon_options::kcl version = settings_.version;
   if (kind == action_kind::shutdown_requested && settings_.shutdown_grace) {
     child_->end_daemon_at(clock_->now() + detail::clamped(*settings_.shutdown_grace));
   }
-  send(kind, daemon_model::action_name(kind, version), daemon_model::action_line(kind, version),
-       std::nullopt);
+  send(kind, protocol::action_name(kind), daemon_model::action_line(kind), std::nullopt);
 }
 
 void daemon::virtual_worker::end_input() {

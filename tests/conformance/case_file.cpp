@@ -59,47 +59,38 @@ call read_call(const std::string& text) {
   return result;
 }
 
-class child_reader {
- public:
-  explicit child_reader(daemon_model::kcl version) : version_(version) {}
-
-  std::vector<turn> read(const json& pieces) const {
-    std::vector<turn> turns(1);
-    for (const json& piece : pieces) {
-      if (piece == "await") {
-        turns.emplace_back();
-      } else if (piece == "end") {
-        turns.back().end = true;
-      } else if (piece.is_object()) {
-        turns.back().write += bytes_from_characters(piece.at("bytes").get<std::string>());
-      } else {
-        turns.back().write += "\n" + line(piece.get<std::string>()) + "\n";
-      }
-    }
-    return turns;
+std::string child_line(const std::string& text) {
+  const std::size_t space = text.find(' ');
+  const std::string operand = space == std::string::npos ? "" : text.substr(space + 1);
+  if (text.starts_with("status ")) return status_line(protocol::action_name(kind_of(operand)));
+  if (text == "checkpoint null") return checkpoint_line(std::nullopt, std::nullopt);
+  if (text.starts_with("checkpoint ")) {
+    const auto [number, sub] = split_position(operand);
+    return checkpoint_line(number, sub);
   }
+  throw std::runtime_error("'" + text + "' is nothing that a child does");
+}
 
- private:
-  std::string line(const std::string& text) const {
-    const std::size_t space = text.find(' ');
-    const std::string rest = space == std::string::npos ? "" : text.substr(space + 1);
-    if (text.starts_with("status "))
-      return status_line(daemon_model::action_name(kind_of(rest), version_));
-    if (text == "checkpoint null") return checkpoint_line(std::nullopt, std::nullopt);
-    if (text.starts_with("checkpoint ")) {
-      const auto [number, sub] = split_position(rest);
-      return checkpoint_line(number, sub);
+std::vector<turn> read_turns(const json& pieces) {
+  std::vector<turn> turns(1);
+  for (const json& piece : pieces) {
+    if (piece == "await") {
+      turns.emplace_back();
+    } else if (piece == "end") {
+      turns.back().end = true;
+    } else if (piece.is_object()) {
+      turns.back().write += bytes_from_characters(piece.at("bytes").get<std::string>());
+    } else {
+      turns.back().write += "\n" + child_line(piece.get<std::string>()) + "\n";
     }
-    throw std::runtime_error("'" + text + "' is nothing that a child does");
   }
+  return turns;
+}
 
-  daemon_model::kcl version_;
-};
-
-script read_case(const json& source, const child_reader& child) {
+script read_case(const json& source) {
   script result{.name = source.at("name")};
   for (const json& text : source.at("calls")) result.calls.push_back(read_call(text));
-  for (const json& pieces : source.at("child")) result.child.push_back(child.read(pieces));
+  for (const json& pieces : source.at("child")) result.child.push_back(read_turns(pieces));
   result.store = source.value("store", std::vector<std::string>());
   return result;
 }
@@ -110,12 +101,12 @@ script line_case(const std::string& line) {
   json source{{"name", "the line " + line}};
   source["calls"] = {"initialize TRIM_HORIZON", "processRecords 101 101/1 102"};
   source["child"] = {{"status initialize"}, {{{"bytes", line + "\n"}}, "status processRecords"}};
-  return read_case(source, child_reader(daemon_model::kcl::v2_1));
+  return read_case(source);
 }
 
 }  // namespace
 
-std::vector<script> read_cases(const std::filesystem::path& file, daemon_model::kcl version) {
+std::vector<script> read_cases(const std::filesystem::path& file) {
   std::vector<script> result;
   std::string at;
   try {
@@ -124,7 +115,7 @@ std::vector<script> read_cases(const std::filesystem::path& file, daemon_model::
     const json content = json::parse(in);
     for (const json& item : content.value("cases", json::array())) {
       at = ": " + item.value("name", "a case without a name");
-      result.push_back(read_case(item, child_reader(version)));
+      result.push_back(read_case(item));
     }
     for (const json& line : content.value("lines", json::array())) {
       at = ": " + line.dump();

@@ -16,12 +16,11 @@ namespace {
 /// The model between a script's calls and a script's child.
 class player {
  public:
-  player(const script& script, daemon_model::kcl version)
+  player(const script& script)
       : script_(script),
-        version_(version),
         lease_(sequence_position(script.calls.front().sequence_number,
                                  script.calls.front().sub_sequence_number)),
-        consumer_(version, lease_) {
+        consumer_(lease_) {
     lease_.set_fault([this](const sequence_position&) -> std::optional<std::string> {
       const std::size_t attempt = attempts_++;
       if (attempt >= script_.store.size() || script_.store[attempt] == "ok") return std::nullopt;
@@ -48,7 +47,7 @@ class player {
       if (!largest || *largest < position) largest = position;
     }
     daemon_model::daemon_events out;
-    consumer_.call(made.kind, daemon_model::action_name(made.kind, version_), largest, out);
+    consumer_.call(made.kind, protocol::action_name(made.kind), largest, out);
     take(out);
     deliver_lines();
     if (consumer_.is_waiting()) end_output();
@@ -66,7 +65,7 @@ class player {
       case action_kind::shutdown_requested:
         break;
     }
-    return daemon_model::action_line(made.kind, version_);
+    return daemon_model::action_line(made.kind);
   }
 
   static std::string process_records_line(const call& made) {
@@ -163,7 +162,6 @@ class player {
   void take(const daemon_model::worker_ended&) { events_.push_back({{"worker_ends", true}}); }
 
   const script& script_;
-  daemon_model::kcl version_;
   daemon_model::lease lease_;
   daemon_model::shard_consumer consumer_;
   json events_ = json::array();
@@ -178,8 +176,6 @@ class player {
 
 }  // namespace
 
-json play_on_model(const script& script, daemon_model::kcl version) {
-  return player(script, version).play();
-}
+json play_on_model(const script& script) { return player(script).play(); }
 
 }  // namespace kclxx::oracle

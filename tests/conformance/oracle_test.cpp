@@ -15,11 +15,9 @@
 
 namespace {
 
-using kclxx::daemon_model::kcl;
 using namespace kclxx::oracle;
 
 struct options {
-  kcl version{};
   std::filesystem::path cases{};
   std::uint64_t random = 0;
   std::uint64_t seed = 1;
@@ -37,11 +35,11 @@ std::vector<script> scripts_for(const options& chosen) {
     }
     std::sort(files.begin(), files.end());
     for (const auto& file : files) {
-      for (script& script : read_cases(file, chosen.version)) result.push_back(std::move(script));
+      for (script& script : read_cases(file)) result.push_back(std::move(script));
     }
   }
   for (std::uint64_t i = 0; i < chosen.random; ++i) {
-    result.push_back(random_script(chosen.seed + i, chosen.version));
+    result.push_back(random_script(chosen.seed + i));
     result.back().name = "--random 1 --seed " + std::to_string(chosen.seed + i);
   }
   if (result.empty()) throw std::runtime_error("nothing to play: give --cases or --random");
@@ -95,7 +93,7 @@ std::size_t compare_with_model(const std::vector<script>& scripts, std::vector<n
     }
     drop_skipped_out_of_place(real[i]);
     events += real[i].size();
-    const nlohmann::json model = play_on_model(scripts[i], chosen.version);
+    const nlohmann::json model = play_on_model(scripts[i]);
     if (!agree(scripts[i], {"the model", model}, {"the real classes", real[i]})) ++differing;
   }
   std::cout << scripts.size() << " scripts, " << events << " events, " << differing << " differ\n";
@@ -145,10 +143,6 @@ int main(int argc, char** argv) {
       "Plays scripts on src/daemon_model and on the daemon's real classes, and compares what "
       "happens, event by event. Exit status: 0 all agree, 1 some differ (each is printed), another "
       "one: it could not be done.");
-  int major_version = 0;
-  app.add_option("--kcl", major_version, "The major version of the KCL that JAVA runs")
-      ->required()
-      ->check(CLI::Range(1, 3));
   app.add_option("--cases", chosen.cases, "Play the cases of each .json file in this folder");
   app.add_option("--random", chosen.random, "Play so many random scripts, each with its seed");
   app.add_option("--seed", chosen.seed, "The first seed")->capture_default_str();
@@ -158,7 +152,6 @@ int main(int argc, char** argv) {
   app.add_option("JAVA", chosen.java, "Starts java/common/Oracle.java: java/run KCLXX KCL")
       ->required();
   CLI11_PARSE(app, argc, argv);
-  chosen.version = major_version == 1 ? kcl::v1 : kcl::v2_1;
   try {
     return compare(chosen);
   } catch (const std::exception& e) {

@@ -8,7 +8,6 @@
 
 namespace kclxx::oracle {
 
-using daemon_model::kcl;
 using protocol::action_kind;
 
 namespace {
@@ -85,7 +84,7 @@ constexpr std::array base64{"", "YQ==", "YWI=", "YWJj", "+/+/"};
 
 class author {
  public:
-  author(std::uint64_t seed, kcl version) : random_(seed), version_(version) {}
+  explicit author(std::uint64_t seed) : random_(seed) {}
 
   script write() {
     script_.name = "random";
@@ -146,7 +145,7 @@ class author {
     }
     // After the last: what is not answered any more.
     const auto status =
-        status_line(one_in(25) ? "processRecords" : daemon_model::action_name(made.kind, version_));
+        status_line(one_in(25) ? "processRecords" : protocol::action_name(made.kind));
     if (!one_in(30)) turns.back().write += line(status);
     if (one_in(30)) turns.back().write += line("null");
     if (one_in(15)) turns.back().write += line(checkpoint());
@@ -194,7 +193,6 @@ class author {
   }
 
   std::mt19937_64 random_;
-  kcl version_;
   script script_;
   std::uint64_t next_ = 100;
   std::uint64_t sub_ = 0;
@@ -203,6 +201,6 @@ class author {
 
 }  // namespace
 
-script random_script(std::uint64_t seed, kcl version) { return author(seed, version).write(); }
+script random_script(std::uint64_t seed) { return author(seed).write(); }
 
 }  // namespace kclxx::oracle

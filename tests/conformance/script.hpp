@@ -51,14 +51,13 @@ struct script {
   std::vector<std::string> store{};
 };
 
-/// The scripts of a file in cases/, written as README.md describes. The child's well-formed
-/// statuses have the names that this daemon wants.
+/// The scripts of a file in cases/, written as README.md describes.
 /// Errors: std::runtime_error with the file, and the case's name.
-std::vector<script> read_cases(const std::filesystem::path& file, daemon_model::kcl version);
+std::vector<script> read_cases(const std::filesystem::path& file);
 
 /// A dialogue as a daemon would lead it, with a child that is mostly right and now and then wrong
 /// in every way that the model claims to know. The same seed gives the same script.
-script random_script(std::uint64_t seed, daemon_model::kcl version);
+script random_script(std::uint64_t seed);
 
 std::string status_line(std::string_view action);
 std::string checkpoint_line(const std::optional<std::string>& sequence_number,
@@ -75,7 +74,7 @@ nlohmann::json to_json(const script& script);
 std::vector<std::vector<turn>> child_from_json(const nlohmann::json& source);
 
 /// Plays the script on the model; the events are of the same form as those of the real classes.
-nlohmann::json play_on_model(const script& script, daemon_model::kcl version);
+nlohmann::json play_on_model(const script& script);
 
 /// Plays the scripts on the real classes, in one JVM that is started with these arguments. The
 /// events of each, in the scripts' order.

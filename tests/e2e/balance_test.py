@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
-"""Eight shards are shared among two workers; a third joins and leaves; nothing is lost. 1.x and 2.x
+"""Eight shards are shared among two workers; a third joins and leaves; nothing is lost. 2.x
 balance the number of leases; 3.x balances load, so there each worker has at least one."""
 import time
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
-"""kclxx leases, with the real aws program, on tables that daemons of 1.x, 2.x and 3.x write: it finds
+"""kclxx leases, with the real aws program, on tables that daemons of 2.x and 3.x write: it finds
 nothing while all is well, and names the cause when it is not."""
 import json
 import os
@@ -18,7 +18,7 @@ INTERVAL = "4"  # seconds; leases are renewed each 0.7 s with properties/local.p
 
 class Leases(DaemonCase):
     def test_an_owner_that_was_killed_with_each_version(self):
-        for kcl in (1, 2, 3, "3.4.2"):
+        for kcl in (2, 3, "3.4.2"):
             with self.subTest(kcl=kcl):
                 application = self.begin(kcl)
                 worker = self.start(application, kcl, "host-1")
@@ -44,7 +44,7 @@ class Leases(DaemonCase):
                 if str(kcl).startswith("3"):
                     self.assertIn("the leader host-1 has ended", found["notes"][0]["text"])
                 application.producer.stop()
-        self.figures("the owner was named with each version", daemons="KCL 1.15.3, 2.7.2, 3.5.1, 3.4.2")
+        self.figures("the owner was named with each version", daemons="KCL 2.7.2, 3.5.1, 3.4.2")
 
     def test_a_shard_that_ended_and_lost_its_children(self):
         application = self.begin(2)
@@ -92,7 +92,7 @@ class Leases(DaemonCase):
         found = self.leases(application)
         self.assertIn("Migration3.0", found["unreadable_by_kcl_2"])
         self.assertEqual(found["client_version"], "CLIENT_VERSION_UPGRADE_FROM_2X")
-        self.assertIn("no worker of KCL 1 or 2 can start", found["notes"][0]["text"])
+        self.assertIn("no worker of KCL 2 can start", found["notes"][0]["text"])
 
     def test_what_cannot_be_read_is_told(self):
         application = self.begin(3)

@@ -19,7 +19,7 @@ using namespace kclxx;
 void answer_with(std::string_view line) {
   using protocol::action_kind;
   daemon_model::lease row(sequence_position("TRIM_HORIZON"));
-  daemon_model::shard_consumer consumer(daemon_model::kcl::v2_1, row);
+  daemon_model::shard_consumer consumer(row);
   daemon_model::daemon_events all;
   consumer.call(action_kind::initialize, "initialize", std::nullopt, all);
   consumer.on_line(line, all);

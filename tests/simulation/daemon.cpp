@@ -33,7 +33,7 @@ daemon::daemon(world& world, random_source& random, bool with_faults, trace& log
       around_(around),
       start_(world.persisted),
       lease_(world.lease.take_over()),
-      consumer_(daemon_model::kcl::v2_1, lease_),
+      consumer_(lease_),
       sent_(world.resume_index()) {
   if (!with_faults_) return;
   lease_.set_fault([this](const sequence_position&) -> std::optional<std::string> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which daemon the test kit plays.
+// What a test sets of the daemon that the kit plays.
 // See kclxx/kclxx.hpp for the default contract of errors, threads and blocking.
 #pragma once
 
@@ -13,14 +13,6 @@ namespace kclxx::testing {
 /// What a test seldom sets.
 /// Thread safety: a value; a daemon copies it.
 struct daemon_options {
-  /// The daemon's KCL. Its versions differ in the lines that end a shard, and in which checkpoints
-  /// they refuse (docs/protocol.md, "Daemon versions").
-  enum class kcl {
-    v1,    ///< 1.x: `shutdown` with the reason TERMINATE or ZOMBIE
-    v2_0,  ///< 2.0: `shutdown` with the reason SHARD_END or LEASE_LOST
-    v2_1,  ///< 2.1 and later, 3.x too: `shardEnded` and `leaseLost`
-  };
-  kcl version = kcl::v2_1;
   /// For the jitter of all retries: of checkpoints, and of each, batches and parallel. It is the
   /// same in each run with the same seed.
   std::uint32_t seed = 1;

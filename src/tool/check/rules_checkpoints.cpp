@@ -294,8 +294,7 @@ constexpr rule checkpoint_rule_list[] = {
     {"checkpoint-in-initialize", "no checkpoint is asked for in initialize", "P38",
      "The daemon has no checkpointer there and answers InvalidStateException.", in_initialize},
     {"checkpoint-in-lease-lost", "no checkpoint is asked for when the lease is lost", "P38",
-     "Another worker owns the shard and its position. The daemon answers InvalidStateException, "
-     "or ShutdownException in 1.x.",
+     "Another worker owns the shard and its position. The daemon answers InvalidStateException.",
      in_lease_lost},
     {"checkpoint-not-beyond", "no checkpoint lies beyond what was delivered", "P36",
      "The daemon answers IllegalArgumentException, and nothing is persisted.", not_beyond},

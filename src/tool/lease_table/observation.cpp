@@ -448,7 +448,7 @@ picture observation::look() const {
     std::string keys;
     for (const std::string& key : all.other_rows) keys += (keys.empty() ? "" : ", ") + key;
     all.notes.push_back({false,
-                         "no worker of KCL 1 or 2 can start or take a lease: rows without "
+                         "no worker of KCL 2 can start or take a lease: rows without "
                          "leaseCounter, which KCL 3 has written: " +
                              keys});
   }

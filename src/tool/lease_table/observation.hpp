@@ -51,7 +51,7 @@ struct backlog {
 
 struct scan {
   std::vector<lease> leases;            ///< by shard
-  std::vector<std::string> other_rows;  ///< keys of rows that KCL 1 and 2 cannot read
+  std::vector<std::string> other_rows;  ///< keys of rows that KCL 2 cannot read
   std::optional<leader_lock> leader;
   std::string client_version;  ///< of KCL 3's migration; empty: there is none
   std::string stream;          ///< only `kclxx local` knows it

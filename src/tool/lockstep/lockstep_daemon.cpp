@@ -138,7 +138,7 @@ lockstep_daemon::lockstep_daemon(std::unique_ptr<dialogue> child, std::string sh
       child_(std::move(child)),
       shard_id_(std::move(shard_id)),
       limits_(limits),
-      consumer_(daemon_model::kcl::v2_1, row) {}
+      consumer_(row) {}
 
 action lockstep_daemon::initialize() const {
   return {action_kind::initialize, "initialize",

@@ -323,7 +323,7 @@ void player::begin_shard(const script::action& first) {
     auto failure = shard_.faults.checkpoint_failure();
     return failure ? failure : recorded_failure_;
   });
-  consumer_.emplace(daemon_model::kcl::v2_1, *lease_);
+  consumer_.emplace(*lease_);
   shard_.faults.begin_shard(shard_.result.shard);
 }
 

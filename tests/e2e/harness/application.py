@@ -64,11 +64,8 @@ class Worker:
         if settings.SHARE:
             environment["KCLXX_PROPERTY_executableName"] = \
                 f"{settings.SHARE_PROGRAM} {environment['KCLXX_PROPERTY_executableName']}"
-        if self.kcl == 1:  # the tool does not have it any more
-            command = [settings.KCL1, "run", file, *java]
-        else:
-            command = [settings.TOOL, "daemon", "run", file, *(["--stock-writer"] if settings.STOCK_WRITER else []),
-                       "--kcl", application.kcl, "--heap", "256m", "--", *java]
+        command = [settings.TOOL, "daemon", "run", file, *(["--stock-writer"] if settings.STOCK_WRITER else []),
+                   "--kcl", application.kcl, "--heap", "256m", "--", *java]
         self.process = Process(
             command,
             application.directory / f"{name}.log", application.directory, environment)
@@ -149,9 +146,7 @@ class Application:
             self.wait_for("the first worker's version", self.leases.has_version)
         # What is tested with every change e2e.fetch has fetched, for all.
         if not settings.SERVICES or str(self.kcl) not in settings.KCL_VERSIONS:
-            fetch = ([settings.KCL1, "fetch"] if major_version(self.kcl) == 1
-                     else [settings.TOOL, "daemon", "fetch", "--kcl", str(self.kcl)])
-            subprocess.run(fetch, stdin=subprocess.DEVNULL, check=True)
+            subprocess.run([settings.TOOL, "daemon", "fetch", "--kcl", str(self.kcl)], stdin=subprocess.DEVNULL, check=True)
         worker = Worker(self, name, child_options, properties)
         self.workers.append(worker)
         self._expected.add(worker)

@@ -9,14 +9,13 @@ SOURCE = pathlib.Path(__file__).resolve().parents[3]
 BUILD = pathlib.Path(os.environ.get("KCLXX_E2E_BUILD", SOURCE / "build" / "dev"))
 TOOL = BUILD / "src" / "tool" / "kclxx"
 SHARE_PROGRAM = BUILD / "src" / "tool" / "kclxx-share"
-KCL1 = pathlib.Path(__file__).resolve().parents[1] / "kcl1" / "daemon"
 CHILD = BUILD / "tests" / "e2e" / "recorded_child"
 ACCOUNTED_CHILD = CHILD.with_name("accounted_child")
 RUNS = BUILD / "tests" / "e2e" / "runs"
 # The folder of emulators that run already (services.py); without it a test starts its own.
 SERVICES = os.environ.get("KCLXX_E2E_SERVICES")
 
-KCL_VERSIONS = ("1", "2", "3")
+KCL_VERSIONS = ("2", "3")
 
 
 _parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)

@@ -30,11 +30,14 @@ const std::string null_checkpoint =
 /// Verbs that give back what happened, a line each.
 class dialogue {
  public:
-  explicit dialogue(kcl version = kcl::v2_1) : consumer(version, row) {}
+  dialogue() : consumer(row) {}
 
   lines call(action_kind what, const std::optional<sequence_position>& largest = std::nullopt) {
-    return after(
-        [&](auto& out) { consumer.call(what, kclxx::protocol::action_name(what), largest, out); });
+    return call(what, kclxx::protocol::action_name(what), largest);
+  }
+  lines call(action_kind what, std::string_view name,
+             const std::optional<sequence_position>& largest = std::nullopt) {
+    return after([&](auto& out) { consumer.call(what, name, largest, out); });
   }
   lines records(const std::string& largest) {
     return call(action_kind::process_records, sequence_position(largest));
@@ -184,19 +187,6 @@ TEST_CASE("positions compare as numbers, and are the same only as texts", "[daem
                                                         "close the child's input"});
 }
 
-TEST_CASE("1.x takes only numbers and SHARD_END for a checkpoint", "[daemon_model][P36]") {
-  dialogue older(kcl::v1);
-  older.start_batch("200");
-  CHECK(older.child(checkpoint_at("TRIM_HORIZON")) ==
-        lines{"checkpoint TRIM_HORIZON/0 answered: IllegalArgumentException"});
-  CHECK(older.child(checkpoint_at("150")) ==
-        lines{"checkpoint 150/0 answered: ok, at the lease: 150/0"});
-  dialogue daemon;
-  daemon.start_batch("200");
-  CHECK(daemon.child(checkpoint_at("TRIM_HORIZON")) ==
-        lines{"checkpoint TRIM_HORIZON/0 answered: ok"});
-}
-
 TEST_CASE("a carriage return ends a line", "[daemon_model][P23]") {
   dialogue daemon;
   daemon.call(action_kind::initialize);
@@ -214,13 +204,16 @@ TEST_CASE("a checkpoint in initialize and in leaseLost has no checkpointer",
   CHECK(daemon.child(null_checkpoint) == lines{"checkpoint null answered: InvalidStateException"});
 }
 
-TEST_CASE("1.x answers a checkpoint in its shutdown with a lost lease", "[daemon_model][P38]") {
-  dialogue older(kcl::v1);
-  older.start_batch("200");
-  older.child(status_for("processRecords"));
-  older.call(action_kind::lease_lost);
-  CHECK(older.child(null_checkpoint) ==
-        lines{"checkpoint null answered: ShutdownException, at the lease: 200/0"});
+TEST_CASE("an ending that an old daemon calls shutdown has the status shutdown",
+          "[daemon_model][P11]") {
+  dialogue daemon;
+  daemon.start_batch("200");
+  daemon.child(status_for("processRecords"));
+  daemon.call(action_kind::shard_ended, std::string_view("shutdown"));
+  CHECK(daemon.child(null_checkpoint) ==
+        lines{"checkpoint null answered: ok, at the lease: SHARD_END/0"});
+  CHECK(daemon.child(status_for("shutdown")) ==
+        lines{"shardEnded returned", "close the child's input"});
 }
 
 TEST_CASE("lines after a status wait unread for the next call", "[daemon_model][P25]") {

@@ -178,26 +178,6 @@ TEST_CASE("a daemon leaves when its shutdown_grace is over", "[testing]") {
   }
 }
 
-TEST_CASE("each version of the daemon ends a shard in its own words", "[testing]") {
-  const auto [kcl, end, lost] = GENERATE(table<daemon_options::kcl, const char*, const char*>(
-      {{daemon_options::kcl::v1, R"({"action":"shutdown","reason":"TERMINATE"})",
-        R"({"action":"shutdown","reason":"ZOMBIE"})"},
-       {daemon_options::kcl::v2_0, R"({"action":"shutdown","reason":"SHARD_END"})",
-        R"({"action":"shutdown","reason":"LEASE_LOST"})"},
-       {daemon_options::kcl::v2_1, R"({"action":"shardEnded"})", R"({"action":"leaseLost"})"}}));
-  auto ended = scripted({}, {}, {.version = kcl});
-  ended.initialize().deliver({"a"}).end_shard();
-  CHECK(ended.dialogue().find(end) != std::string::npos);
-  CHECK(ended.persisted() == shard_end);
-  CHECK(ended.exit_status() == exit_status::ok);
-  auto taken = scripted({}, {}, {.version = kcl});
-  taken.initialize().lose_lease();
-  CHECK(taken.dialogue().find(lost) != std::string::npos);
-  CHECK(taken.callbacks() == names{"initialize", "lease_lost"});
-  CHECK(taken.stop_requested());
-  CHECK(taken.exit_status() == exit_status::ok);
-}
-
 TEST_CASE("a requested shutdown is followed by the lost lease, or by the end of the input",
           "[testing]") {
   auto handed_on = scripted();
