@@ -141,7 +141,7 @@ std::string checkpoint_line(const std::optional<std::string>& sequence_number,
 }
 
 // Jackson's reading of a child's line, by nlohmann_json's event parser. Where the two libraries
-// differ on purpose is below; tests/conformance compares them.
+// differ on purpose is below; tests/host/conformance compares them.
 
 namespace {
 

@@ -70,7 +70,7 @@ child_message parse_child_message(std::string_view line);
 std::ostream& operator<<(std::ostream& out, const child_message& line);
 
 // The daemon's lines, byte for byte as its JSON library writes them, without the newline. The test
-// of the real classes (tests/conformance) compares them.
+// of the real classes (tests/host/conformance) compares them.
 
 /// The line of an action that has no fields: an ending, or shutdownRequested.
 std::string action_line(protocol::action_kind kind);

@@ -146,8 +146,8 @@ CLI::App& add_command(CLI::App& app, const command_text& text, child_use child, 
   if (child == child_use::required) {
     command.formatter(std::make_shared<usage_with_more>(" -- CHILD [ARGUMENT...]\n"));
     command.parse_complete_callback([&run] { require_child(run); });
-  } else if (child == child_use::java_options) {
-    command.formatter(std::make_shared<usage_with_more>(" [-- JAVA_OPTION...]\n"));
+  } else if (child == child_use::options) {
+    command.formatter(std::make_shared<usage_with_more>(" [-- OPTION...]\n"));
   } else {
     command.parse_complete_callback([&run] {
       if (run.has_separator) throw CLI::ValidationError("it starts no program: remove the --");

@@ -15,7 +15,7 @@ namespace kclxx::tool {
 
 /// One run of the tool: what a command finds besides its options, and the status it leaves.
 struct invocation {
-  /// What follows "--", untouched: the child's program and its arguments, or Java's options.
+  /// What follows "--", untouched: the child's program and its arguments, or other options.
   std::vector<std::string> child;
   bool has_separator = false;  ///< there was a "--"
   /// An command_status, or with capture the child's.
@@ -29,9 +29,9 @@ struct command_text {
 };
 
 enum class child_use {
-  none,          ///< "--" is a usage error
-  required,      ///< the command starts the program after "--"
-  java_options,  ///< what follows "--" goes to Java; there may be nothing
+  none,      ///< "--" is a usage error
+  required,  ///< the command starts the program after "--"
+  options,   ///< what follows "--" are options of the program that the command starts; there may be none
 };
 
 /// Adds a command, for its options and callback to be set. `run` outlives the parsing.
@@ -63,11 +63,7 @@ int run_command_line(CLI::App& app, invocation& run, int argc, const char* const
 
 void add_capture_command(CLI::App& app, invocation& run);
 void add_check_command(CLI::App& app, invocation& run);
-void add_daemon_command(CLI::App& app, invocation& run);
 void add_feed_command(CLI::App& app, invocation& run);
-void add_health_command(CLI::App& app, invocation& run);
-void add_leases_command(CLI::App& app, invocation& run);
-void add_local_command(CLI::App& app, invocation& run);
 void add_new_command(CLI::App& app, invocation& run);
 void add_replay_command(CLI::App& app, invocation& run);
 

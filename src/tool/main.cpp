@@ -11,6 +11,9 @@
 
 #include <kclxx/version.hpp>
 
+#ifdef KCLXX_HAS_HOST
+#include "host/commands.hpp"
+#endif
 #include "tool/command.hpp"
 
 namespace {
@@ -39,9 +42,8 @@ int main(int argc, char** argv) {
   // inherit.
   std::signal(SIGXFSZ, [](int) {});
   CLI::App app(
-      "Records, replays and checks dialogues between the KCL MultiLangDaemon and its children;\n"
-      "feeds children from a pipe; sets up, checks and runs the daemon, and a local Kinesis and "
-      "DynamoDB.\n",
+      "Records, replays and checks dialogues between the KCL MultiLangDaemon and its children, and\n"
+      "feeds children from a pipe.\n",
       "kclxx");
   app.set_version_flag("--version", std::string("kclxx ") + kclxx::version);
   app.get_formatter()->label("SUBCOMMAND", "COMMAND");
@@ -51,12 +53,14 @@ int main(int argc, char** argv) {
   invocation run;
   add_capture_command(app, run);
   add_check_command(app, run);
-  add_daemon_command(app, run);
   add_feed_command(app, run);
-  add_health_command(app, run);
-  add_leases_command(app, run);
-  add_local_command(app, run);
   add_new_command(app, run);
   add_replay_command(app, run);
+#ifdef KCLXX_HAS_HOST
+  kclxx::host::add_daemon_command(app, run);
+  kclxx::host::add_health_command(app, run);
+  kclxx::host::add_leases_command(app, run);
+  kclxx::host::add_local_command(app, run);
+#endif
   return run_command_line(app, run, argc, argv);
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Each include goes the way of the table in docs/architecture.md.
+"""Each include goes the way of the tables in docs/architecture.md and docs/host/README.md.
 
 A row names a folder (or a pattern of files; the longest that fits counts), and the folders and libraries that it may
 include besides itself, the public interface and the standard library. A folder that is Pure has no header of what waits,
@@ -17,7 +17,7 @@ LIBRARIES = {"Boost": "boost/", "simdjson": "simdjson.h", "nlohmann_json": "nloh
 EFFECTS = re.compile("thread|mutex|shared_mutex|condition_variable|future|semaphore|latch|barrier|iostream|fstream|csignal|"
                      r"cstdio|filesystem|[a-z/]*\.h")
 VECTORS = ("immintrin.h", "arm_neon.h")  # computing, not reaching out
-SHARED_BY_COMMANDS = ("lease_table", "lockstep", "process", "transcript")
+SHARED_BY_COMMANDS = ("lockstep", "process", "transcript")
 INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*(.*)", re.MULTILINE)
 
 
@@ -34,8 +34,9 @@ class Row:
 
 
 def rows():
-    table = (ROOT / "docs/architecture.md").read_text().split("## Folders")[1].split("\n## ")[0]
-    return [Row(pattern, what, may) for patterns, what, may in re.findall(r"^\| (`.*?`) \| (.*?) \| (.*?) ?\|$", table, re.MULTILINE)
+    tables = "".join((ROOT / page).read_text().split("## Folders")[1].split("\n## ")[0]
+                     for page in ("docs/architecture.md", "docs/host/README.md"))
+    return [Row(pattern, what, may) for patterns, what, may in re.findall(r"^\| (`.*?`) \| (.*?) \| (.*?) ?\|$", tables, re.MULTILINE)
             for pattern in re.findall("`(.*?)`", patterns)]
 
 
@@ -69,7 +70,7 @@ def why_not(row, path, header):
 def violations(path, text):
     fitting = [row for row in rows() if row.fits(path)]
     if not fitting:
-        return [f"{path}: its folder has no row in docs/architecture.md"]
+        return [f"{path}: its folder has no row in a map"]
     row = max(fitting, key=lambda row: len(row.pattern))
     found = ((header, why_not(row, path, header)) for header in INCLUDE.findall(text))
     return [f"{path}: {header}: {reason}" for header, reason in found if reason]
@@ -97,10 +98,11 @@ class Includes(unittest.TestCase):
                            ("include/kclxx/run.hpp", "#include <boost/asio.hpp>"), ("include/kclxx/run.hpp", "#include <unistd.h>"),
                            ("include/kclxx/run.hpp", '#include "io/signals.hpp"'),
                            ("src/tool/check/a.cpp", '#include "tool/replay/faults.hpp"'),
-                           ("src/tool/process/a.cpp", '#include "tool/check/rule.hpp"')]:
+                           ("src/tool/process/a.cpp", '#include "tool/check/rule.hpp"'),
+                           ("src/tool/process/a.cpp", '#include "host/packages.hpp"')]:
             self.assertNotEqual([], violations(path, text), (path, text))
         for path, text in [("src/kclxx/io/a.cpp", "#include <sys/uio.h>\n// #include <simdjson.h>"),
-                           ("src/tool/main.cpp", '#include "tool/check/rule.hpp"'),
+                           ("src/tool/main.cpp", '#include "tool/check/rule.hpp"\n#include "host/commands.hpp"'),
                            ("src/tool/check/a.cpp", '#include "tool/process/program.hpp"')]:
             self.assertEqual([], violations(path, text), (path, text))
 

@@ -78,7 +78,7 @@ void write_project(const fs::path& folder, const new_options& options) {
                                                    {"{{literal}}", literal}}));
   }
   for (const char* name : {".dockerignore", ".gitignore"}) write_file(folder / name, "build/\n");
-  fs::permissions(folder / "run-local", fs::perms(0755));
+  if (fs::exists(folder / "run-local")) fs::permissions(folder / "run-local", fs::perms(0755));
   write_file(
       folder / (options.name + ".properties"),
       replaced(embedded::aws_properties, {{"= ./my_processor\n", "= ./" + options.name + "\n"},

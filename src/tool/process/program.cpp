@@ -124,14 +124,6 @@ executable_state look_at_program(const std::string& name) {
   return find_program(name) ? executable_state::ok : executable_state::missing;
 }
 
-std::string find_java() {
-  const std::string home = variable("JAVA_HOME");
-  if (const auto java = find_program(home.empty() ? "java" : home + "/bin/java")) return *java;
-  cannot_set_up(!home.empty() ? "there is no bin/java in JAVA_HOME, " + home
-                              : "java is not in PATH; on Debian: apt-get install "
-                                "openjdk-17-jre-headless");
-}
-
 std::vector<std::string> environment() {
   std::vector<std::string> all;
   for (char** one = environ; *one != nullptr; ++one) all.emplace_back(*one);

@@ -24,10 +24,6 @@ std::optional<std::string> find_program(const std::string& name);
 /// The program at the path, or of that name in PATH.
 executable_state look_at_program(const std::string& name);
 
-/// Java: $JAVA_HOME/bin/java, or the one in PATH.
-/// Errors: command_error with how to get one.
-std::string find_java();
-
 /// "NAME=value" of each variable of this process.
 std::vector<std::string> environment();
 /// A variable of this process; empty also when it is not set.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon model. tests/conformance holds it against the real classes; these are
+// The daemon model. tests/host/conformance holds it against the real classes; these are
 // the rules that the rest builds on.
 #include "daemon_model/shard_consumer.hpp"
 

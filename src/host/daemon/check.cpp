@@ -1,0 +1,669 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values are the daemon's own reader's to judge. What it accepts, and what it does not look at, is
+// here: rows of what, why and fix. In them {key} and {value} stand for a property's.
+#include "host/daemon/check.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <regex>
+#include <sstream>
+#include <utility>
+
+#include <boost/algorithm/string/case_conv.hpp>
+#include <boost/algorithm/string/predicate.hpp>
+#include <boost/algorithm/string/replace.hpp>
+#include <boost/algorithm/string/trim.hpp>
+
+namespace kclxx::host {
+
+using namespace tool;
+
+namespace {
+
+using boost::iequals;
+using boost::trim_copy;
+
+bool matches(std::string_view text, const char* pattern) {
+  constexpr std::size_t most = 4096;  // std::regex recurses
+  static std::map<const char*, std::regex> compiled;
+  return text.size() <= most &&
+         std::regex_match(text.begin(), text.end(),
+                          compiled.try_emplace(pattern, pattern).first->second);
+}
+
+/// A file, its daemon, and what was found so far.
+struct checked_file {
+  const properties& all;
+  const circumstances& where;
+  std::vector<diagnostic> found{};
+  bool lacks_required = false;  // of which the reader says the same
+  std::map<std::string, const property*, std::less<>> effective{};  // by the canonical key
+
+  checked_file(const properties& file, const circumstances& around) : all(file), where(around) {
+    for (const property& one : all) effective[canonical_key(one.key, kcl())] = &one;
+  }
+
+  [[nodiscard]] kcl_version kcl() const { return where.kcl.which; }
+  [[nodiscard]] const property* at(std::string_view key) const {
+    const auto one = effective.find(key);
+    return one == effective.end() ? nullptr : one->second;
+  }
+  [[nodiscard]] std::string value(std::string_view key) const {
+    const property* const one = at(key);
+    return one == nullptr ? "" : trim_copy(one->value);
+  }
+  [[nodiscard]] bool has(std::string_view key) const { return !value(key).empty(); }
+  [[nodiscard]] bool is_clearly_zero(std::string_view key) const {
+    return matches(value(key), "[-+]?0*");
+  }
+
+  void add(const property* place, severity level, std::string what, std::string why,
+           std::string fix) {
+    constexpr std::size_t most_shown = 200;
+    for (std::string* text : {&what, &why, &fix}) {
+      if (place == nullptr) break;
+      boost::replace_all(*text, "{key}", place->key);
+      boost::replace_all(*text, "{value}", place->value.substr(0, most_shown));
+    }
+    found.push_back({level, place == nullptr ? 0 : place->line,
+                     place == nullptr ? "" : place->origin, std::move(what), std::move(why),
+                     std::move(fix)});
+  }
+};
+
+constexpr auto error = severity::error;
+constexpr auto warning = severity::warning;
+
+// --- What is missing ---------------------------------------------------------------------------
+
+struct missing_row {
+  severity level;
+  std::string_view key;
+  /// It is also missing when it is there: with another value. nullptr: when it is blank.
+  bool (*is_missing)(const checked_file&);
+  const char* what;  // of a key that is not there; "" : "KEY is not set"
+  const char* why;
+  const char* fix;
+};
+
+bool polls(const checked_file& file) {
+  for (const reading& one : file.where.readings) {
+    if (one.kind == "retrieval") return one.text == "POLLING";
+  }
+  static constexpr std::array<std::string_view, 5> keys{
+      "retryGetRecordsInSeconds", "maxGetRecordsThreadPool", "maxRecords",
+      "idleTimeBetweenReadsInMillis", "millisBehindLatestThresholdForReducedTps"};
+  return std::any_of(keys.begin(), keys.end(), [&](auto key) { return file.has(key); });
+}
+
+const char* const no_start = "The daemon does not start without it.";
+
+const missing_row missing_rows[] = {
+    {error, "executableName", nullptr, "", no_start, "Name the program to start for each shard."},
+    {error, "applicationName", nullptr, "", no_start,
+     "Name the application; it is also the lease table's name."},
+    {error, "AwsCredentialsProvider",
+     [](const checked_file& file) {
+       return file.kcl() == kcl_version::kcl3 && !file.has("AwsCredentialsProvider");
+     },
+     "", no_start, "AwsCredentialsProvider = DefaultCredentialsProvider"},
+    {error, "AWSCredentialsProvider",
+     [](const checked_file& file) {
+       return file.kcl() == kcl_version::kcl2 && !file.has("AWSCredentialsProvider");
+     },
+     "", no_start, "AWSCredentialsProvider = DefaultAWSCredentialsProviderChain"},
+    {error, "streamName",
+     [](const checked_file& file) { return !file.has("streamName") && !file.has("streamArn"); }, "",
+     no_start, "Name the stream to read."},
+    {warning, "initialPositionInStream",
+     [](const checked_file& file) {
+       return !file.has("initialPositionInStream") && !file.has("initialPositionInStreamExtended");
+     },
+     "",
+     "A shard without a checkpoint starts at LATEST: records that were put before the first worker "
+     "was ready are never read.",
+     "initialPositionInStream = TRIM_HORIZON, or LATEST if you want that."},
+    {warning, "regionName",
+     [](const checked_file& file) {
+       return !file.where.has_region && !file.has("regionName") &&
+              !(file.has("kinesisClient.region") && file.has("dynamoDbClient.region") &&
+                file.has("cloudWatchClient.region"));
+     },
+     "",
+     "The region comes from AWS_REGION, the AWS profile or the EC2 instance; where none has one, "
+     "the daemon does not start.",
+     "regionName = the region of the stream."},
+    {warning, "retrievalMode",
+     [](const checked_file& file) {
+       const std::string mode = file.value("retrievalMode");
+       return (mode.empty() || iequals(mode, "default")) && !polls(file);
+     },
+     "",
+     "The daemon uses enhanced fan-out: it registers a consumer with the stream, which is billed "
+     "per shard and hour, and per GB.",
+     "retrievalMode = POLLING, or FANOUT if you want that."},
+    {warning, "shutdownGraceMillis",
+     [](const checked_file& file) { return file.is_clearly_zero("shutdownGraceMillis"); }, "",
+     "On SIGTERM the daemon exits at once: no child receives shutdownRequested, and what was done "
+     "since the last checkpoint is done again elsewhere.",
+     "shutdownGraceMillis = 25000, and less than your supervisor waits before SIGKILL."},
+    {warning, "logWarningForTaskAfterMillis",
+     [](const checked_file& file) {
+       return file.at("timeoutInSeconds") == nullptr &&
+              file.is_clearly_zero("logWarningForTaskAfterMillis");
+     },
+     "neither timeoutInSeconds nor logWarningForTaskAfterMillis is set",
+     "The daemon waits indefinitely for a stuck child, and logs nothing.",
+     "logWarningForTaskAfterMillis = 60000 logs it. timeoutInSeconds halts the whole worker, "
+     "without its graceful shutdown."},
+};
+
+void check_missing(checked_file& file) {
+  for (const missing_row& row : missing_rows) {
+    const bool is_missing = row.is_missing == nullptr ? !file.has(row.key) : row.is_missing(file);
+    if (!is_missing) continue;
+    file.lacks_required = file.lacks_required || row.level == error;
+    const property* const place = file.at(row.key);
+    const std::string key(row.key);
+    const std::string what = place == nullptr          ? key + " is not set"
+                             : file.value(key).empty() ? "{key} is empty"
+                                                       : "{key} is {value}";
+    file.add(place, row.level, *row.what == '\0' ? what : row.what, row.why, row.fix);
+  }
+}
+
+// --- What a key is, with the value that it has -------------------------------------------------
+
+struct key_row {
+  severity level;
+  std::string_view key;  ///< one that ends with a dot: all that begin so
+  bool (*applies)(const checked_file&, const property&);
+  const char* what;
+  const char* why;
+  const char* fix;
+};
+
+bool always(const checked_file&, const property&) { return true; }
+
+bool is_no_table(const checked_file&, const property& one) {
+  return !one.value.empty() && !matches(one.value, "[A-Za-z0-9_.-]{3,255}");
+}
+
+bool is_of_table_streams(const checked_file&, const property& one) {
+  return matches(trim_copy(one.value), "arn:[^:]*:dynamodb:.*");
+}
+
+bool is_step_before(const checked_file& file, const char* version) {
+  return compare_versions(file.where.kcl.core_version(), version) < 0;
+}
+
+bool polls_by_mode(const checked_file& file, const property&) {
+  return iequals(file.value("retrievalMode"), "polling");
+}
+bool fans_out_by_mode(const checked_file& file, const property&) {
+  return iequals(file.value("retrievalMode"), "fanout");
+}
+
+/// Names of AWS's SDK 1, which no daemon of KCL 3 has.
+bool is_of_sdk1(const checked_file& file, const property& one) {
+  return file.kcl() == kcl_version::kcl3 &&
+         matches(one.value, "(.*,)?\\s*(com\\.amazonaws\\.|DefaultAWS).*");
+}
+
+const char* const no_effect = "{key} has no effect";
+const char* const remove_it = "Remove it.";
+const char* const one_of_them = "Remove one of them.";
+const char* const no_such_table = "{key} cannot name a table";
+const char* const table_letters = "Write 3 to 255 of A-Z a-z 0-9 _ . -";
+const char* const no_table_stream = "{key} is the ARN of a DynamoDB table's stream";
+const char* const on_demand =
+    "The daemon makes a table that is billed on demand, and has no key for another mode.";
+
+const key_row key_rows[] = {
+    {error, "tableName", is_no_table, no_such_table,
+     "It is the lease table's name, and DynamoDB refuses it.", table_letters},
+    {error, "applicationName",
+     [](const checked_file& file, const property& one) {
+       return !file.has("tableName") && is_no_table(file, one);
+     },
+     no_such_table, "It is the lease table's name, and DynamoDB refuses it.", table_letters},
+    {warning, "workerMetricsTableName", is_no_table, no_such_table,
+     "DynamoDB refuses it, and the worker goes on without that table.", table_letters},
+    {warning, "coordinatorStateTableName", is_no_table, no_such_table,
+     "DynamoDB refuses it, and the worker goes on without that table.", table_letters},
+    {error, "streamName", is_of_table_streams, no_table_stream, "This daemon reads Kinesis alone.",
+     "docs/host/operating.md#changes-of-a-dynamodb-table has the ways."},
+    {error, "streamArn", is_of_table_streams, no_table_stream, "This daemon reads Kinesis alone.",
+     "docs/host/operating.md#changes-of-a-dynamodb-table has the ways."},
+    {error, "streamName",
+     [](const checked_file& file, const property& one) {
+       return !file.has("streamArn") && !trim_copy(one.value).empty() &&
+              !is_of_table_streams(file, one) && !matches(one.value, "[A-Za-z0-9_.-]{1,128}");
+     },
+     "{key} is \"{value}\", which cannot name a stream",
+     "The daemon waits for a stream of this name without end.",
+     "Write 1 to 128 of A-Z a-z 0-9 _ . -, with nothing after it."},
+    {warning, "streamName",
+     [](const checked_file& file, const property& one) {
+       return file.has("streamArn") && file.has("streamName") &&
+              !file.value("streamArn").ends_with("/" + trim_copy(one.value));
+     },
+     "{key} is not the stream of streamArn", "The ARN takes precedence; this name is ignored.",
+     one_of_them},
+    {warning, "regionName",
+     [](const checked_file& file, const property& one) {
+       const std::string arn = file.value("streamArn");
+       return arn.find(":kinesis:") != std::string::npos && file.has("regionName") &&
+              arn.find(":kinesis:" + trim_copy(one.value) + ":") == std::string::npos;
+     },
+     "{key} is not the region of streamArn", "The stream is looked for in this region.",
+     "Correct one of them."},
+    {error, "AwsCredentialsProvider", is_of_sdk1, "{key} names a class of AWS's SDK 1",
+     "KCL 3 uses SDK 2, and the daemon does not start.",
+     "AwsCredentialsProvider = DefaultCredentialsProvider; the others are in "
+     "docs/host/operating.md#credentials"},
+    {warning, "initialPositionInStreamExtended",
+     [](const checked_file&, const property& one) {
+       return matches(one.value, "\\s*[0-9]{12,}\\s*");
+     },
+     "{key} looks like milliseconds", "It is in seconds since 1970: this is far in the future.",
+     "Remove the last three digits."},
+    {warning, "maxRecords",
+     [](const checked_file&, const property& one) {
+       return matches(one.value, "-[1-9][0-9]*|[1-9][0-9]{5,}|[2-9][0-9]{4}|1[0-9]{4}") &&
+              one.value != "10000";
+     },
+     "{key} is {value}", "Kinesis takes 1 to 10000, and refuses every other read.",
+     "Write 10000 or less."},
+    {warning, "timeoutInSeconds",
+     [](const checked_file&, const property& one) { return matches(one.value, "-.*|0+"); },
+     "{key} is {value}", "The whole worker halts at its first message to a child.",
+     "Remove it, or write more than the slowest batch takes."},
+    {warning, "fanoutConfig.", polls_by_mode, no_effect, "retrievalMode is POLLING.", one_of_them},
+    {warning, "maxRecords", fans_out_by_mode, no_effect, "retrievalMode is FANOUT.", one_of_them},
+    {warning, "idleTimeBetweenReadsInMillis", fans_out_by_mode, no_effect,
+     "retrievalMode is FANOUT.", one_of_them},
+    {warning, "retryGetRecordsInSeconds", fans_out_by_mode, no_effect, "retrievalMode is FANOUT.",
+     one_of_them},
+    {warning, "maxGetRecordsThreadPool", fans_out_by_mode, no_effect, "retrievalMode is FANOUT.",
+     one_of_them},
+    {warning, "millisBehindLatestThresholdForReducedTps", fans_out_by_mode, no_effect,
+     "retrievalMode is FANOUT.", one_of_them},
+    {warning, "validateSequenceNumberBeforeCheckpointing", always, no_effect,
+     "The daemon accepts it and ignores it.", remove_it},
+    {warning, "initialLeaseTableReadCapacity", always, no_effect, on_demand, remove_it},
+    {warning, "initialLeaseTableWriteCapacity", always, no_effect, on_demand, remove_it},
+    {warning, "maxLeasesToStealAtOneTime",
+     [](const checked_file& file, const property&) {
+       return file.kcl() == kcl_version::kcl3 && file.at("clientVersionConfig") == nullptr;
+     },
+     no_effect, "KCL 3 assigns leases; only the steps from KCL 2 steal them.", remove_it},
+    {error, "shardPrioritization", always, "{key} cannot be set in a file",
+     "The daemon does not start.", remove_it},
+    {error, "clientVersionConfig",
+     [](const checked_file& file, const property& one) {
+       return boost::iends_with(one.value, "_PHASE1") && is_step_before(file, "3.5.0");
+     },
+     "{key} is of KCL 3.5 and later", "This KCL does not start with it.", "Use --kcl 3."},
+    {warning, "clientVersionConfig",
+     [](const checked_file& file, const property& one) {
+       return boost::iends_with(one.value, "_2X") && !is_step_before(file, "3.5.0");
+     },
+     "{key} ends the time in which KCL 2 can be used",
+     "It lets the KCL write rows into the lease table that no worker of 2.x can read: one that "
+     "runs "
+     "takes no further shards, one that starts gets none.",
+     "{value}_PHASE1 until all workers are of 3.x. The way back is in "
+     "docs/host/kcl-versions.md#back-to-kcl-2"},
+    {warning, "",
+     [](const checked_file&, const property& one) {
+       static const std::regex variable(
+           "\\$\\{?[A-Za-z_]|\\$\\(|\\{\\{|%[A-Za-z_][A-Za-z0-9_]*%|<%");
+       return std::regex_search(one.value.substr(0, 4096), variable);
+     },
+     "{key} has a variable in \"{value}\"",
+     "The daemon expands nothing: it takes the text as it is, the same in each worker.",
+     "Write the value, or set it when the daemon starts: KCLXX_PROPERTY_{key}=\"$VALUE\" kclxx "
+     "daemon "
+     "run ..."},
+    {warning, "",
+     [](const checked_file&, const property& one) {
+       const std::string& text = one.value;
+       return text.size() > 1 && (text.front() == '"' || text.front() == '\'') &&
+              text.back() == text.front();
+     },
+     "{key} is in quotes", "The quotes are part of the value.", "Remove them."},
+    {warning, "",
+     [](const checked_file&, const property& one) {
+       // Two bytes that make sense as UTF-8, each of them read as a character.
+       static const std::regex twice("\xC3[\x82-\xB4]\xC2[\x80-\xBF]");
+       return std::regex_search(one.value.substr(0, 4096), twice);
+     },
+     "{key} has letters beyond ASCII, in UTF-8",
+     "The daemon reads the file as ISO-8859-1 and gets other characters.",
+     "Write each as \\u and four hexadecimal digits."},
+};
+
+void check_values(checked_file& file) {
+  for (const property& one : file.all) {
+    const std::string key = canonical_key(one.key, file.kcl());
+    for (const key_row& row : key_rows) {
+      const bool is_it =
+          row.key.empty() || row.key == key || (row.key.ends_with('.') && key.starts_with(row.key));
+      if (is_it && row.applies(file, one)) file.add(&one, row.level, row.what, row.why, row.fix);
+    }
+  }
+}
+
+// --- Keys that nobody reads, and those that are there twice ------------------------------------
+
+/// How many letters must be inserted, removed or changed (Levenshtein).
+std::size_t distance(std::string_view source, std::string_view target) {
+  std::vector<std::size_t> row(target.size() + 1);
+  for (std::size_t i = 0; i <= target.size(); ++i) row[i] = i;
+  for (std::size_t i = 0; i < source.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < target.size(); ++j) {
+      const std::size_t changed = diagonal + (source[i] == target[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({changed, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row[target.size()];
+}
+
+std::string nearest_key(const std::string& key, kcl_version kcl) {
+  std::string_view best;
+  const std::string text = boost::to_lower_copy(key);
+  std::size_t least = std::max<std::size_t>(2, text.size() / 5) + 1;
+  for (const property_row& row : property_table()) {
+    constexpr std::size_t longest = 100;
+    if (!row.is_in(kcl) || text.size() > longest || text.size() >= row.key.size() + least) continue;
+    const std::size_t steps = distance(text, boost::to_lower_copy(std::string(row.key)));
+    if (steps >= least) continue;
+    least = steps;
+    best = row.key;
+  }
+  return std::string(best);
+}
+
+void check_unknown(checked_file& file, const property& one) {
+  const char* const ignored = "The daemon ignores it, without a warning.";
+  const std::string in(name_of(file.kcl()));
+  if (one.key.starts_with("\u00ef\u00bb\u00bf")) {
+    return file.add(&one, error, "the file begins with a byte order mark",
+                    "The daemon reads it as part of the first key, which it then ignores.",
+                    "Save the file without it.");
+  }
+  const std::string near = nearest_key(one.key, file.kcl());
+  if (iequals(near, one.key)) {
+    return file.add(&one, warning, "{key} is misspelt: keys are case-sensitive", ignored,
+                    "Write " + near + ".");
+  }
+  const kcl_version other = file.kcl() == kcl_version::kcl3 ? kcl_version::kcl2 : kcl_version::kcl3;
+  const std::string suggestion = near.empty() ? remove_it : "Did you mean " + near + "?";
+  if (find_row(one.key, other) != nullptr) {
+    return file.add(&one, warning,
+                    "{key} is a key of " + std::string(name_of(other)) + ", not of " + in, ignored,
+                    near.empty() ? suggestion : suggestion + " Otherwise remove it.");
+  }
+  file.add(&one, warning, "{key} is not a key of " + in, ignored, suggestion);
+}
+
+std::string place_of(const property& one) {
+  return one.line != 0 ? "line " + std::to_string(one.line) : one.origin;
+}
+
+constexpr const char* undefined_order = "Both set the same field, in an undefined order.";
+
+/// Different keys for one field of the daemon. The order in which it applies keys is that of a hash
+/// table.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 7> rivals{{
+    {"workerId", "workerIdentifier"},
+    {"initialPositionInStream", "initialPositionInStreamExtended"},
+    {"regionName", "kinesisClient.region"},
+    {"regionName", "dynamoDbClient.region"},
+    {"regionName", "cloudWatchClient.region"},
+    {"kinesisEndpoint", "kinesisClient.endpointOverride"},
+    {"dynamoDBEndpoint", "dynamoDbClient.endpointOverride"},
+}};
+
+void check_keys(checked_file& file) {
+  std::map<std::string, const property*> later;
+  for (std::size_t i = file.all.size(); i-- > 0;) {
+    const property& one = file.all[i];
+    if (!is_known(one.key, file.kcl())) check_unknown(file, one);
+    const property* const next = std::exchange(later[canonical_key(one.key, file.kcl())], &one);
+    if (next == nullptr) continue;
+    if (next->key == one.key) {
+      file.add(&one, warning, "{key} is repeated (" + place_of(*next) + ")",
+               "The last one counts; this one has no effect.", one_of_them);
+    } else {
+      file.add(&one, warning, "{key} is repeated as " + next->key + " (" + place_of(*next) + ")",
+               undefined_order, one_of_them);
+    }
+  }
+  for (const auto& [key, other] : rivals) {
+    const property* const one = file.at(key);
+    const property* const second = file.at(other);
+    if (one == nullptr || second == nullptr) continue;
+    file.add(one, warning,
+             "{key} is set together with " + second->key + " (" + place_of(*second) + ")",
+             undefined_order, one_of_them);
+  }
+}
+
+// --- The program -------------------------------------------------------------------------------
+
+std::string first_word(const std::string& command) { return command.substr(0, command.find(' ')); }
+
+/// Without its first word.
+std::string rest_of(const std::string& command) {
+  const auto next = command.find_first_not_of(' ', command.find(' '));
+  return next == std::string::npos ? "" : command.substr(next);
+}
+
+/// What a program of ours that starts another one is given to start; the command itself: it is
+/// none.
+std::string started_by(const std::string& command) {
+  const std::string program = first_word(command);
+  std::string rest = rest_of(command);
+  const auto is_named = [&](const std::string& name) {
+    return program == name || program.ends_with("/" + name);
+  };
+  if (is_named("kclxx-share")) return rest.starts_with("-- ") ? rest_of(rest) : rest;
+  if (!is_named("kclxx") || first_word(rest) != "capture") return command;
+  while (!rest.empty() && first_word(rest) != "--") rest = rest_of(rest);
+  return rest_of(rest);
+}
+
+/// The path with blanks that was meant, when there is a program of that name.
+std::string path_with_blanks(const std::string& command, const executable_look& look) {
+  for (auto end = command.find(' '); end != std::string::npos; end = command.find(' ', end + 1)) {
+    std::string longer = command.substr(0, command.find(' ', end + 1));
+    const executable_state state = look(longer);
+    if (state == executable_state::ok || state == executable_state::not_executable) return longer;
+  }
+  return "";
+}
+
+constexpr const char* of_shell_in_name = "\"'~$`*";
+
+void check_executable(checked_file& file) {
+  const property* const place = file.at("executableName");
+  if (place == nullptr || first_word(place->value).empty()) return;
+  std::string command = place->value;
+  bool is_shared = false;
+  bool is_captured = false;
+  const std::string no_child = "No child can be started: the worker ends with the first shard.";
+  while (file.where.look(first_word(command)) == executable_state::ok) {
+    const std::string started = started_by(command);
+    if (started == command) break;
+    if (started.empty()) {
+      return file.add(place, error, "{key} names " + first_word(command) + " and no program",
+                      no_child, "Write the program and its arguments after it.");
+    }
+    (first_word(command).ends_with("kclxx-share") ? is_shared : is_captured) = true;
+    command = started;
+  }
+  if (is_shared && is_captured) {
+    return file.add(place, error, "{key} has kclxx-share and kclxx capture",
+                    "capture is the parent of what it starts, and no program that can be shared: "
+                    "each shard gets a process of its own.",
+                    "Leave out one of the two.");
+  }
+  const std::string program = first_word(command);
+  const std::string names = "{key} names \"" + program + "\", which ";
+  const executable_state state = file.where.look(program);
+  if (state == executable_state::ok) {
+    std::string rest = rest_of(command);
+    while (!rest.empty() && !matches(first_word(rest), "([0-9]*[<>].*)|[|&;]+|.*[;&]|.*[\"'].*")) {
+      rest = rest_of(rest);
+    }
+    if (rest.empty()) return;
+    file.add(place, warning, "{key} has " + first_word(rest),
+             "There is no shell: the program gets it as an argument.",
+             "Let a script that executableName names do it.");
+  } else if (const std::string meant = path_with_blanks(command, file.where.look); !meant.empty()) {
+    file.add(place, error, "{key} names \"" + meant + "\", which has a blank",
+             "The daemon splits it at blanks, without quoting, and starts \"" + program + "\".",
+             "Use a path without blanks; a symbolic link will do.");
+  } else if (program.find_first_of(of_shell_in_name) != std::string::npos) {
+    file.add(place, error, "{key} has quotes, ~ or $ in \"" + program + "\"",
+             "There is no shell: they are read as part of the name. " + no_child,
+             "Write the path itself, without blanks.");
+  } else {
+    file.add(place, error,
+             names + (state == executable_state::missing     ? "is not there"
+                      : state == executable_state::directory ? "is a directory"
+                                                             : "cannot be executed"),
+             no_child,
+             "Write the path of a program that the daemon's user can execute (chmod +x). A bare "
+             "name is looked "
+             "up in PATH; a relative path starts at the daemon's working directory, and here at "
+             "that of this check.");
+  }
+}
+
+// --- What the daemon's reader says -------------------------------------------------------------
+
+void check_readings(checked_file& file) {
+  std::string warnings;
+  bool stops = false;
+  for (const reading& one : file.where.readings) {
+    stops = stops || one.kind == "stops";
+    if (one.kind != "warns" || one.text.starts_with("Some polling properties have been set")) {
+      continue;
+    }
+    warnings += (warnings.empty() ? "" : "; ") + one.text;
+  }
+  std::map<std::string, bool> unset;
+  for (const reading& one : file.where.readings) {
+    if (one.kind == "unset") unset[one.key] = true;
+  }
+  for (const reading& one : file.where.readings) {
+    const property* const place = file.at(canonical_key(one.key, file.kcl()));
+    const property_row* const row = find_row(one.key, file.kcl());
+    const std::string by_default =
+        row == nullptr || row->default_value.empty() ? "" : std::string(row->default_value);
+    const std::string stays = by_default.empty()
+                                  ? "It counts as not set."
+                                  : "It counts as not set: the default, " + by_default + ", stays.";
+    if (one.kind == "stops" && !file.lacks_required) {
+      file.add(nullptr, error, "the daemon does not start with this file: " + one.text,
+               warnings.empty() ? "So says its own reader." : "It warns: " + warnings + ".",
+               "docs/troubleshooting.md#the-daemon-does-not-start has the causes.");
+    } else if (one.kind == "reads" && place != nullptr) {
+      file.add(place, warning, "{key} is \"{value}\", which the daemon reads as " + one.text,
+               unset.contains(one.key) ? stays : "It says nothing of it.",
+               "Write the value alone, with nothing after it.");
+      unset.erase(one.key);
+    } else if (one.kind == "unset" && place != nullptr && unset.contains(one.key) &&
+               !by_default.empty() && by_default != "0" && by_default != "false") {
+      file.add(place, warning, "{key} is {value}", stays,
+               "Remove it; this daemon cannot have that value.");
+    }
+  }
+  if (!stops && !warnings.empty()) {
+    file.add(nullptr, warning, "the daemon warns: " + warnings, "It starts without that.",
+             "docs/troubleshooting.md#the-daemon-does-not-start explains such lines.");
+  }
+}
+
+/// docs/host/deployment.md#size.
+void check_heap(checked_file& file) {
+  constexpr std::uint64_t base = 100;
+  const std::uint64_t of_a_shard = file.where.has_stock_writer ? 80 : 20;
+  constexpr std::uint64_t most_records = 10'000;
+  if (file.where.heap_mib == 0) return;
+  const auto number = [&](std::string_view key, std::uint64_t otherwise) {
+    const std::string text = file.value(key);
+    const std::uint64_t value = matches(text, "[0-9]{1,9}") ? std::stoull(text) : 0;
+    return value == 0 ? otherwise : value;
+  };
+  const std::uint64_t records = std::min(number("maxRecords", most_records), most_records);
+  const std::uint64_t each = std::max<std::uint64_t>(1, of_a_shard * records / most_records);
+  constexpr std::uint64_t few = 4;
+  const std::uint64_t shards = std::min(number("maxLeasesForWorker", few), few);
+  const std::uint64_t heap = file.where.heap_mib;
+  if (heap >= base + each * shards) return;
+  const std::uint64_t room = heap < base ? 0 : (heap - base) / each;
+  file.add(nullptr, warning,
+           "a heap of " + std::to_string(heap) + " MB has room for " + std::to_string(room) +
+               " shards in a backlog",
+           "With more that read at once Java ends with OutOfMemoryError, and does so again after "
+           "each start.",
+           "--heap " + std::to_string(base + each * shards) + "m for " + std::to_string(shards) +
+               " shards: 100 MB, and " + std::to_string(of_a_shard) +
+               " MB for each at maxRecords = 10000, less in proportion at fewer. Or lower "
+               "maxRecords.");
+}
+
+void check_version(checked_file& file) {
+  if (!is_step_before(file, "2.6.1")) return;
+  file.found.push_back(
+      {warning, 0, "KCL " + std::string(file.where.kcl.core_version()),
+       "it can stop processing shards when the stream's capacity changes",
+       "AWS recommends 2.6.1 or later, to avoid a rare condition of 2.6.0 and earlier.",
+       "Use --kcl 3, or --kcl 2, which is " + std::string(tested_parts(kcl_version::kcl2).core) +
+           "."});
+}
+
+}  // namespace
+
+executable_state look_at_name(const std::string& program) {
+  const bool is_plain = program.find_first_of(of_shell_in_name) == std::string::npos;
+  return is_plain ? executable_state::ok : executable_state::missing;
+}
+
+std::vector<reading> parse_readings(std::string_view lines) {
+  std::vector<reading> all;
+  std::istringstream input{std::string(lines)};
+  for (std::string line; std::getline(input, line);) {
+    const auto first = line.find('\t');
+    const auto second = line.find('\t', first + 1);
+    if (second == std::string::npos) continue;  // what Java itself prints
+    all.push_back({line.substr(0, first), line.substr(first + 1, second - first - 1),
+                   line.substr(second + 1)});
+  }
+  return all;
+}
+
+std::vector<diagnostic> check(const properties& all, const circumstances& where) {
+  checked_file file(all, where);
+  check_keys(file);
+  check_values(file);
+  check_executable(file);
+  check_missing(file);
+  check_readings(file);
+  check_heap(file);
+  check_version(file);
+  // Those without a line last; otherwise as they were found.
+  std::stable_sort(file.found.begin(), file.found.end(), [](const auto& one, const auto& other) {
+    return one.line - 1 < other.line - 1;
+  });
+  return std::move(file.found);
+}
+
+}  // namespace kclxx::host

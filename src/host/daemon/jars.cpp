@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/daemon/jars.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <iostream>
+#include <regex>
+
+#include <boost/algorithm/string/replace.hpp>
+
+#include "host/packages.hpp"
+#include "tool/command_error.hpp"
+#include "tool/files.hpp"
+#include "tool/process/program.hpp"
+
+namespace kclxx::host {
+
+using namespace tool;
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string pom_with(std::string_view core, std::string_view daemon) {
+  std::string pom(jars_of(kcl_version::kcl3).pom);
+  const kcl_parts there = tested_parts(kcl_version::kcl3);
+  for (const auto& [old, wanted] : {std::pair(there.daemon, daemon), std::pair(there.core, core)}) {
+    boost::replace_all(pom, ">" + std::string(old) + "<", ">" + std::string(wanted) + "<");
+  }
+  return pom;
+}
+
+/// A core of another version than the tested one, under the daemon of the same version if there is
+/// one: of the daemon fewer versions are published.
+void bring_other_version(const fs::path& folder, const kcl_choice& kcl) {
+  const kcl_parts tested = tested_parts(kcl.which);
+  std::string output;
+  const auto bring = [&](std::string_view daemon) {
+    output.clear();
+    return run_maven(folder, pom_with(kcl.core, daemon),
+                     "KCL " + kcl.core + " with the daemon " + std::string(daemon), &output);
+  };
+  bool is_there = bring(kcl.core);
+  // Any other failure, as of a mirror or offline, does not tell which daemons there are.
+  if (!is_there && output.find("Could not find artifact") != std::string::npos) {
+    std::cerr << "There is no daemon " << kcl.core << "; the tested one is fetched." << std::endl;
+    for (const auto& entry : fs::directory_iterator(folder)) fs::remove_all(entry.path());
+    is_there = bring(tested.daemon);
+  }
+  std::cerr << output;
+  if (is_there) return;
+  cannot_set_up("mvn failed; see its last lines");
+}
+
+fs::path cache_at(const std::string& name) {
+  return fs::absolute(name.empty() ? default_cache() : fs::path(name));
+}
+
+struct named_package {
+  std::string name;
+  std::string_view checksums;
+
+  explicit named_package(const kcl_choice& kcl) : name(jars_of(kcl.which).folder) {
+    if (kcl.core.empty()) {
+      checksums = jars_of(kcl.which).checksums;
+    } else {
+      name.insert(name.find('-'), "-" + kcl.core);
+    }
+  }
+  [[nodiscard]] package get() const { return {name, checksums}; }
+};
+
+std::string fetch_command(const kcl_choice& kcl, const std::string& cache) {
+  return "kclxx daemon fetch --kcl " + kcl.text() + (cache.empty() ? "" : " --cache " + cache);
+}
+
+bool is_daemon(const fs::path& file) {
+  return file.filename().string().starts_with("amazon-kinesis-client-multilang-");
+}
+
+void expect_main_jar(const std::vector<fs::path>& files, kcl_version kcl, const fs::path& folder) {
+  if (std::any_of(files.begin(), files.end(), is_daemon)) return;
+  cannot_set_up("the jars of " + std::string(name_of(kcl)) + " are not in " + folder.string());
+}
+
+/// Without the words of javac: they are about the source, which is ours.
+bool succeeds(const std::vector<std::string>& command) {
+  try {
+    return run_program(command).end.is_success();
+  } catch (const std::runtime_error&) {
+    return false;  // it is not there
+  }
+}
+
+/// Compiles src/host/java beside the jars, unless that is there. The daemon starts without, so
+/// nothing here is an error.
+void compile_sources(const fs::path& folder, std::vector<fs::path> jars) {
+  if (own_jar_among(jars)) return;
+  const fs::path work = folder.string() + ".classes";
+  const fs::path jar = work / own_jar(embedded::java_sources.name);
+  const fs::path tools = fs::path(find_java()).parent_path();
+  const auto tool = [&](const char* name) {
+    std::error_code error;
+    return fs::exists(tools / name, error) ? (tools / name).string() : std::string(name);
+  };
+  std::error_code error;
+  fs::remove_all(work, error);
+  if (!fs::create_directory(work, error)) return;
+  const std::string classes = (work / "classes").string();
+  std::vector<std::string> compile{tool("javac"),     "--release",  "8",
+                                   "-Xlint:-options", "-proc:none", "-d",
+                                   classes,           "-cp",        class_path(jars)};
+  const bool has_writer = has_tested_daemon(jars);
+  for (const embedded::file& one : embedded::java_sources.files) {
+    const bool is_of_writer =
+        one.name == "BatchMessageWriter.java" || one.name == "MultiLangRecordProcessorFactory.java";
+    if (is_of_writer && !has_writer) continue;  // another daemon may not have what it needs
+    write_file(work / one.name, one.text);
+    compile.push_back((work / one.name).string());
+  }
+  if (succeeds(compile) &&
+      succeeds({tool("jar"), "--create", "--file", jar.string(), "-C", classes, "."})) {
+    install_own_jar(jar, folder);
+  } else {
+    std::cerr
+        << "kclxx daemon fetch: there is no JDK (javac, jar) of Java 9 or newer, so `daemon "
+           "check` will judge the keys, not the values, and `run` will not notice two streams "
+           "under one applicationName, and take the daemon's own writer of batches; on Debian: "
+           "apt-get install openjdk-17-jdk-headless, and fetch again"
+        << std::endl;
+  }
+  fs::remove_all(work, error);
+}
+
+}  // namespace
+
+kcl_parts tested_parts(kcl_version kcl) {
+  return kcl == kcl_version::kcl2 ? kcl_parts{"2.7.2", "2.5.4"} : kcl_parts{"3.5.1", "3.1.3"};
+}
+
+std::optional<kcl_choice> kcl_choice::parse(std::string_view text) {
+  static const std::regex allowed("[23](\\.[0-9]{1,4}\\.[0-9]{1,4})?");
+  if (!std::regex_match(text.begin(), text.end(), allowed)) return std::nullopt;
+  const auto which = static_cast<kcl_version>(text.front() - '0');
+  const bool is_tested = text.size() == 1 || text == tested_parts(which).core;
+  return kcl_choice{which, is_tested ? "" : std::string(text)};
+}
+
+std::string_view kcl_choice::core_version() const {
+  return core.empty() ? tested_parts(which).core : core;
+}
+
+std::string kcl_choice::text() const {
+  return core.empty() ? std::to_string(static_cast<int>(which)) : core;
+}
+
+std::strong_ordering compare_versions(std::string_view one, std::string_view other) {
+  const auto next = [](std::string_view& left) {
+    int number = 0;
+    const auto end = std::from_chars(left.data(), left.data() + left.size(), number).ptr;
+    left.remove_prefix(static_cast<std::size_t>(end - left.data()));
+    if (!left.empty()) left.remove_prefix(1);
+    return number;
+  };
+  while (!one.empty() || !other.empty()) {
+    const auto order = next(one) <=> next(other);
+    if (order != 0) return order;
+  }
+  return std::strong_ordering::equal;
+}
+
+std::string_view name_of(kcl_version kcl) {
+  return kcl == kcl_version::kcl2 ? "KCL 2.x" : "KCL 3.x";
+}
+
+const embedded::project& jars_of(kcl_version kcl) {
+  return embedded::projects[static_cast<std::size_t>(kcl) - 2];
+}
+
+std::vector<fs::path> jars_at(const jar_place& place, const kcl_choice& kcl) {
+  if (place.jars.empty()) {
+    return files_of(cache_at(place.cache), named_package(kcl).get(),
+                    fetch_command(kcl, place.cache));
+  }
+  const fs::path folder = (fs::absolute(place.jars) / "").lexically_normal().parent_path();
+  std::vector<fs::path> files = files_of(folder);
+  expect_main_jar(files, kcl.which, folder);
+  return files;
+}
+
+std::optional<fs::path> own_jar_among(std::vector<fs::path>& files) {
+  const std::string name = own_jar(embedded::java_sources.name);
+  std::optional<fs::path> found;
+  std::erase_if(files, [&](const fs::path& file) {
+    if (file.filename() == name) found = file;
+    return is_own_jar(file) && file.filename() != name;
+  });
+  return found;
+}
+
+bool has_tested_daemon(const std::vector<fs::path>& files) {
+  const auto daemon = std::find_if(files.begin(), files.end(), is_daemon);
+  if (daemon == files.end()) return false;
+  const std::string line = hash_of(*daemon) + "  amazon-kinesis-client-multilang-";
+  return std::any_of(embedded::projects.begin(), embedded::projects.end(), [&](const auto& one) {
+    return one.checksums.find(line) != std::string_view::npos;
+  });
+}
+
+fs::path fetch_jars(const std::string& cache, const kcl_choice& kcl) {
+  const named_package wanted(kcl);
+  const auto fill = [&](const fs::path& folder) {
+    if (!kcl.core.empty()) return bring_other_version(folder, kcl);
+    const kcl_parts tested = tested_parts(kcl.which);
+    run_maven(folder, pom_with(tested.core, tested.daemon),
+              "the daemon of " + std::string(name_of(kcl.which)));
+  };
+  const auto files = fetch_package(cache_at(cache), wanted.get(), fetch_command(kcl, cache), fill);
+  fs::path place = cache_at(cache) / wanted.name;
+  expect_main_jar(files, kcl.which, place);
+  compile_sources(place, files);
+  return place;
+}
+
+}  // namespace kclxx::host

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command and the environment that start a daemon.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "host/daemon/check.hpp"
+#include "host/daemon/jars.hpp"
+#include "host/daemon/properties.hpp"
+
+namespace kclxx::host {
+
+struct start_failure {
+  std::string what;     ///< with the remedy, in one line
+  bool is_end = false;  ///< the worker is about to leave, with status 0
+
+  bool operator==(const start_failure&) const = default;
+};
+
+/// What one of the failures that properties/logback.xml hands to the guard means. Nothing: the
+/// daemon's own words are enough.
+std::optional<start_failure> explain(std::string_view line);
+
+struct launch_settings {
+  kcl_version which = kcl_version::kcl3;  ///< for the keys of the properties
+  std::string java = "java";              ///< the program
+  std::string class_path;
+  /// Empty: src/host/java/BatchMessageWriter.java writes the batches, not the daemon's own writer.
+  std::string why_stock_writer = "--stock-writer";
+  std::string main_class = "software.amazon.kinesis.multilang.MultiLangDaemon";
+  /// For shards that deliver what they can, all the time: Java may use memory and compile more.
+  bool is_busy = false;
+  std::string properties_file;
+  std::string logging_file;
+  std::vector<std::string> java_options;  ///< the user's, which come after ours
+  /// What Java reads from its variables: ours give way to them too.
+  std::vector<std::string> java_variables;
+};
+
+struct launch {
+  std::vector<std::string> command;
+  std::vector<std::pair<std::string, std::string>> environment;  ///< in addition
+};
+
+/// What the daemon will be called among the workers: the id in the properties, or `made`, which
+/// then is added to them. Both keys that KCL 2.x and 3.x have for it become one.
+std::string settle_worker_id(properties& all, kcl_version kcl, const std::string& made);
+
+/// The stream's name; with KCL 2.x and 3.x an ARN comes first. Empty: there is none.
+std::string stream_name(const properties& all, kcl_version kcl);
+
+/// `all` is what the file will contain, with its worker id settled. The environment is what the
+/// library reads: the names that shard_context shows.
+launch compose(const launch_settings& settings, const properties& all);
+
+/// The options of Java that are ours, without those that an option in `given`, the user's, decides.
+/// What they save was measured: docs/performance.md. Java 8 knows all since its update 191.
+std::vector<std::string> java_options(bool is_busy, const std::vector<std::string>& given);
+
+/// The options of `run`, `print-command` and `check`.
+struct launch_options {
+  kcl_choice kcl;
+  std::string file;  ///< the properties
+  jar_place place;
+  std::string heap;                 ///< empty: a share of the memory that there is
+  bool is_busy = false;             ///< see launch_settings
+  std::string logging;              ///< empty: the one that comes with the tool
+  bool has_stock_writer = false;    ///< the daemon's own writer of batches
+  bool is_without_program = false;  ///< check does not look for the program
+  std::vector<std::string> java_options;
+
+  [[nodiscard]] kcl_version which() const { return kcl.which; }
+};
+
+/// The file with the overrides of the environment.
+/// Errors: command_error or std::system_error for a file that cannot be read.
+properties read_properties(const launch_options& options);
+
+struct reader_answer {
+  std::vector<reading> readings;  ///< empty: it is not there
+  std::string why_not;
+  bool has_stock_writer = true;  ///< see launch_settings::why_stock_writer
+};
+
+/// What is wrong with the file, for a daemon that is started here.
+std::vector<diagnostic> find_problems(const launch_options& options, const properties& all,
+                                      reader_answer answer);
+
+/// What the daemon's own reader makes of the file. Blocking: until Java is done.
+reader_answer ask_reader(const launch_options& options, const properties& all);
+
+/// Becomes the daemon. Does not return.
+/// Errors: command_error.
+[[noreturn]] void run_daemon(const launch_options& options);
+
+/// Writes the command that starts the daemon to stdout, for sh, with its files. Errors:
+/// command_error.
+void print_daemon_command(const launch_options& options);
+
+}  // namespace kclxx::host

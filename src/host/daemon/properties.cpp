@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/daemon/properties.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <iterator>
+
+#include <boost/algorithm/string/case_conv.hpp>
+#include <boost/algorithm/string/predicate.hpp>
+#include <boost/algorithm/string/trim.hpp>
+#include <boost/locale/utf.hpp>
+
+namespace kclxx::host {
+
+using namespace tool;
+
+namespace {
+
+// Java's strings and UTF-8. A byte that belongs to no sequence of UTF-8 becomes the character with
+// its number (ISO-8859-1).
+using utf8 = boost::locale::utf::utf_traits<char>;
+using utf16 = boost::locale::utf::utf_traits<char16_t>;
+
+/// How many bytes the sequence has that begins the text, also one of half a surrogate pair; 0: none
+/// begins there.
+std::size_t sequence_size(std::string_view text) {
+  const int more = utf8::trail_length(text.front());
+  if (more < 0) return 0;
+  const std::string_view trail = text.substr(1, static_cast<std::size_t>(more));
+  const bool is_whole = trail.size() == static_cast<std::size_t>(more) &&
+                        std::all_of(trail.begin(), trail.end(), utf8::is_trail);
+  return is_whole ? trail.size() + 1 : 0;
+}
+
+std::string to_utf8(std::u16string_view text) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    char32_t c = text[i];
+    const bool is_pair = utf16::is_first_surrogate(text[i]) && i + 1 < text.size() &&
+                         utf16::is_second_surrogate(text[i + 1]);
+    if (is_pair) c = utf16::combine_surrogate(text[i], text[i + 1]);
+    i += is_pair ? 1 : 0;
+    utf8::encode(c, std::back_inserter(result));
+  }
+  return result;
+}
+
+std::u16string to_utf16(std::string_view text) {
+  std::u16string result;
+  while (!text.empty()) {
+    const std::size_t size = sequence_size(text);
+    const char* begin = text.data();
+    const char32_t c = size == 0 ? static_cast<unsigned char>(*begin) : utf8::decode_valid(begin);
+    utf16::encode(c, std::back_inserter(result));
+    text.remove_prefix(std::max<std::size_t>(size, 1));
+  }
+  return result;
+}
+
+bool is_space(char c) { return c == ' ' || c == '\t' || c == '\f'; }
+bool is_line_end(char c) { return c == '\n' || c == '\r'; }
+
+/// Takes the text apart into logical lines: continued ones joined, comments and blank ones left
+/// out. It goes as java.util.Properties does, with all its oddities: after a lone
+/// backslash a comment can still begin, and the backslash of a last line without its newline is
+/// dropped.
+class logical_lines {
+ public:
+  explicit logical_lines(std::string_view text) : text_(text) {}
+
+  /// False: there is none left.
+  bool next() {
+    line.clear();
+    bool skips_space = true;
+    bool is_continued = false;  // the line before ended in a backslash
+    bool is_escaped = false;    // by the backslash before
+    while (at_ < text_.size()) {
+      const char c = text_[at_];
+      if (skips_space) {
+        if (is_space(c) || (!is_continued && is_line_end(c))) {
+          take();
+          continue;
+        }
+        skips_space = is_continued = false;
+      }
+      if (line.empty()) {
+        number = at_line_;
+        if (c == '#' || c == '!') {
+          skip_comment();
+          skips_space = true;
+          continue;
+        }
+      }
+      take();
+      if (!is_line_end(c)) {
+        line.push_back(c);
+        is_escaped = c == '\\' && !is_escaped;
+      } else if (line.empty()) {
+        skips_space = true;
+      } else if (is_escaped) {
+        line.pop_back();
+        // The end of the text right after this one byte ends the line, even an empty one.
+        if (at_ == text_.size() && !was_pair_) return true;
+        skips_space = is_continued = true;
+        is_escaped = false;
+      } else {
+        return true;
+      }
+    }
+    if (line.empty()) return false;
+    if (is_escaped) line.pop_back();
+    return true;
+  }
+
+  std::string line;
+  std::size_t number = 0;  ///< the number of its first line in the text
+
+ private:
+  // \r\n is one end of a line.
+  void take() {
+    const char c = text_[at_++];
+    if (!is_line_end(c)) return;
+    was_pair_ = c == '\r' && at_ < text_.size() && text_[at_] == '\n';
+    if (was_pair_) ++at_;
+    ++at_line_;
+  }
+
+  void skip_comment() {
+    while (at_ < text_.size() && !is_line_end(text_[at_])) ++at_;
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  std::size_t at_line_ = 1;
+  bool was_pair_ = false;  // the last end of a line was \r\n
+};
+
+char16_t unicode_escape(std::string_view digits, std::size_t line) {
+  std::uint16_t value = 0;
+  const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16).ptr;
+  if (end - digits.data() != 4) throw properties_error(line, "\\u needs four hexadecimal digits");
+  return value;
+}
+
+std::string unescape(std::string_view raw, std::size_t line) {
+  std::u16string text;
+  for (std::size_t i = 0; i < raw.size(); ++i) {
+    char c = raw[i];
+    if (c == '\\' && i + 1 < raw.size()) {
+      c = raw[++i];
+      if (c == 'u') {
+        text.push_back(unicode_escape(raw.substr(i + 1, 4), line));
+        i += 4;
+        continue;
+      }
+      if (c == 't') c = '\t';
+      if (c == 'n') c = '\n';
+      if (c == 'r') c = '\r';
+      if (c == 'f') c = '\f';
+    }
+    text.push_back(static_cast<unsigned char>(c));
+  }
+  return to_utf8(text);
+}
+
+property parse_line(std::string_view line, std::size_t number) {
+  std::size_t key_end = 0;
+  for (bool is_escaped = false; key_end < line.size(); ++key_end) {
+    const char c = line[key_end];
+    if (!is_escaped && (c == '=' || c == ':' || is_space(c))) break;
+    is_escaped = c == '\\' && !is_escaped;
+  }
+  std::size_t value = key_end;
+  while (value < line.size() && is_space(line[value])) ++value;
+  if (value < line.size() && (line[value] == '=' || line[value] == ':')) ++value;
+  while (value < line.size() && is_space(line[value])) ++value;
+  return {unescape(line.substr(0, key_end), number), unescape(line.substr(value), number), number,
+          ""};
+}
+
+std::string escape(std::string_view text) {
+  static constexpr std::string_view digits = "0123456789abcdef";
+  std::string result;
+  for (const char16_t c : to_utf16(text)) {
+    const bool is_plain = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
+                          (c >= 'a' && c <= 'z') || c == '.' || c == '_' || c == '-' || c == '/';
+    if (is_plain) {
+      result.push_back(static_cast<char>(c));
+    } else if (c > ' ' && c < 0x7F) {
+      result.append({'\\', static_cast<char>(c)});
+    } else if (c == ' ') {
+      result += "\\ ";
+    } else {
+      result += "\\u";
+      for (int shift = 12; shift >= 0; shift -= 4) {
+        result.push_back(digits[static_cast<std::size_t>(c >> shift) & 0xF]);
+      }
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+properties parse_properties(std::string_view text) {
+  properties all;
+  logical_lines lines(text);
+  while (lines.next()) all.push_back(parse_line(lines.line, lines.number));
+  return all;
+}
+
+std::string write_properties(const properties& all) {
+  std::string text;
+  for (const property& one : all) text += escape(one.key) + "=" + escape(one.value) + "\n";
+  return text;
+}
+
+namespace {
+
+constexpr property_row rows[] = {
+#define KEY(name, which, default_value) {name, property_row::version::which, default_value},
+#include "host/daemon/property_table.inc"
+#undef KEY
+};
+
+constexpr std::array<std::string_view, 3> clients{"kinesisClient.", "dynamoDbClient.",
+                                                  "cloudWatchClient."};
+constexpr std::string_view credentials = "AwsCredentialsProvider";
+
+}  // namespace
+
+std::span<const property_row> property_table() { return rows; }
+
+std::string canonical_key(std::string_view key, kcl_version kcl) {
+  std::string canonical(key);
+  if (kcl == kcl_version::kcl3 && boost::istarts_with(key, credentials)) {
+    canonical.replace(0, credentials.size(), credentials);
+  }
+  return canonical;
+}
+
+const property_row* find_row(std::string_view key, kcl_version kcl) {
+  const std::string canonical = canonical_key(key, kcl);
+  const auto* const found =
+      std::find_if(std::begin(rows), std::end(rows),
+                   [&](const property_row& row) { return row.key == canonical && row.is_in(kcl); });
+  return found == std::end(rows) ? nullptr : found;
+}
+
+bool is_known(std::string_view key, kcl_version kcl) {
+  return find_row(key, kcl) != nullptr ||
+         std::any_of(clients.begin(), clients.end(), [key](std::string_view client) {
+           return key.starts_with(client) && key.size() > client.size();
+         });
+}
+
+const property* find(const properties& all, std::string_view key, kcl_version kcl) {
+  const auto found = std::find_if(all.rbegin(), all.rend(), [&](const property& one) {
+    return canonical_key(one.key, kcl) == key;
+  });
+  return found == all.rend() ? nullptr : &*found;
+}
+
+std::string value_of(const properties& all, std::string_view key, kcl_version kcl) {
+  const property* const one = find(all, key, kcl);
+  return one == nullptr ? "" : boost::trim_copy(one->value);
+}
+
+namespace {
+
+constexpr std::string_view prefix = "KCLXX_PROPERTY_";
+
+std::string key_of(std::string_view name) {
+  std::string key;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const bool is_dot = name.substr(i, 2) == "__";
+    key.push_back(is_dot ? '.' : name[i]);
+    i += is_dot ? 1 : 0;
+  }
+  return key;
+}
+
+}  // namespace
+
+properties overrides_in(const std::vector<std::string>& environment) {
+  properties found;
+  for (const std::string_view one : environment) {
+    const auto equals = one.find('=');
+    if (!one.starts_with(prefix) || equals == std::string_view::npos) continue;
+    const std::string_view name = one.substr(0, equals);
+    if (name.size() == prefix.size()) {
+      throw properties_error(0, std::string(prefix) + " in the environment names no key");
+    }
+    found.push_back({key_of(name.substr(prefix.size())), std::string(one.substr(equals + 1)), 0,
+                     std::string(name)});
+  }
+  std::sort(found.begin(), found.end(),
+            [](const property& left, const property& right) { return left.key < right.key; });
+  return found;
+}
+
+properties with_overrides(properties all, const properties& overrides, kcl_version kcl) {
+  properties kept;
+  for (const property& one : overrides) {
+    const std::string key = canonical_key(one.key, kcl);
+    const auto replaced =
+        std::erase_if(all, [&](const property& old) { return canonical_key(old.key, kcl) == key; });
+    const bool is_mistaken = replaced == 0 && !is_known(one.key, kcl);
+    if (!one.value.empty() || is_mistaken) kept.push_back(one);
+  }
+  all.insert(all.end(), kept.begin(), kept.end());
+  return all;
+}
+
+}  // namespace kclxx::host

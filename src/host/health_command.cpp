@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <fcntl.h>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <sys/stat.h>
+#include <system_error>
+#include <unistd.h>
+#include <vector>
+
+#include "host/commands.hpp"
+#include "io/descriptor.hpp"
+#include "tool/text.hpp"
+
+namespace kclxx::host {
+
+using namespace tool;
+
+namespace {
+
+using seconds = std::chrono::duration<double>;
+
+/// What a shard's text file says about its session.
+struct shard_figures {
+  std::string shard;
+  std::uint64_t process = 0;
+  /// When the oldest call that still runs began, since 1970; 0: none does.
+  seconds oldest_call{0};
+};
+
+constexpr std::string_view oldest_call = "kclxx_oldest_call_timestamp_seconds";
+constexpr std::string_view process_id = "kclxx_process_id";
+
+/// The line of a family that has one sample: what follows its name.
+std::string_view sample_of(std::string_view text, std::string_view family) {
+  const std::string begin = "\n" + std::string(family) + "{";
+  const auto at = text.find(begin);
+  if (at == std::string_view::npos) throw std::runtime_error("it has no " + std::string(family));
+  text.remove_prefix(at + begin.size());
+  const auto end = text.find('\n');
+  if (end == std::string_view::npos) throw std::runtime_error("it ends within a line");
+  return text.substr(0, end);
+}
+
+double value_of(std::string_view text, std::string_view family) {
+  const std::string_view sample = sample_of(text, family);
+  const std::string_view digits = sample.substr(sample.rfind(' ') + 1);
+  double value = -1;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc() || end != digits.data() + digits.size() || !std::isfinite(value) ||
+      value < 0) {
+    throw std::runtime_error(std::string(family) + " is not a number");
+  }
+  return value;
+}
+
+/// Without its escapes; a shard's id needs none, as a rule.
+std::string shard_of(std::string_view sample) {
+  constexpr std::string_view label = "shard=\"";
+  const auto at = sample.find(label);
+  std::string shard;
+  for (auto i = at + label.size(); at != std::string_view::npos && i < sample.size(); ++i) {
+    if (sample[i] == '"') return shard;
+    if (sample[i] == '\\') ++i;
+    if (i < sample.size()) shard += sample[i];
+  }
+  throw std::runtime_error(std::string(process_id) + " has no shard");
+}
+
+/// Errors: std::runtime_error when it is no text of kclxx.
+shard_figures parse_figures(std::string_view text) {
+  return {shard_of(sample_of(text, process_id)),
+          static_cast<std::uint64_t>(value_of(text, process_id)),
+          seconds(value_of(text, oldest_call))};
+}
+
+struct limits {
+  std::chrono::milliseconds stuck{600'000};
+  std::chrono::milliseconds stale{120'000};
+};
+
+seconds now() { return std::chrono::system_clock::now().time_since_epoch(); }
+
+struct found_file {
+  std::string text;
+  seconds age{0};  ///< since it was written
+  bool has_writer = false;
+};
+
+// The figures of one shard, with the user's own families, are some 100 KB at most.
+constexpr std::size_t most_bytes = std::size_t{16} << 20;
+
+bool has_writer(const io::descriptor& file) {
+  struct flock other {};
+  other.l_type = F_RDLCK;  // a reader's lock does not stand in its way
+  return ::fcntl(file.get(), F_OFD_GETLK, &other) == 0 && other.l_type == F_WRLCK;
+}
+
+/// Errors: std::system_error, std::runtime_error.
+found_file read(const std::filesystem::path& path) {
+  found_file found;
+  io::descriptor file;
+  struct stat about {};
+  // Others may be able to write into the folder: what is no file of its own is not read.
+  // Again without the writer's lock (observability/metrics_outputs.hpp): the file may have been
+  // replaced after it was opened.
+  for (int tries = 0; tries < 2 && !found.has_writer; ++tries) {
+    file = io::descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+    if (!file.is_open()) throw std::system_error(errno, std::generic_category());
+    found.has_writer = has_writer(file);
+  }
+  if (::fstat(file.get(), &about) == -1) throw std::system_error(errno, std::generic_category());
+  if (!S_ISREG(about.st_mode)) throw std::runtime_error("it is no regular file");
+  const auto& written = about.st_mtim;
+  found.age = now() - seconds(static_cast<double>(written.tv_sec) +
+                              static_cast<double>(written.tv_nsec) / 1e9);
+  char bytes[16384];
+  for (ssize_t size = 1; size > 0; found.text.append(bytes, static_cast<std::size_t>(size))) {
+    size = ::read(file.get(), bytes, sizeof bytes);
+    if (size == -1) throw std::system_error(errno, std::generic_category());
+    if (found.text.size() > most_bytes) throw std::runtime_error("it is too long");
+  }
+  return found;
+}
+
+std::string text_of(seconds time) {
+  return to_text(std::chrono::duration_cast<std::chrono::milliseconds>(time));
+}
+
+enum class shard_health { alive, ended, failed };
+
+shard_health look_at(const std::filesystem::path& path, const limits& limit) {
+  const auto failed = [&](const std::string& message) {
+    std::cout << printable(path.string() + ": " + message) << '\n';
+    return shard_health::failed;
+  };
+  try {
+    const found_file file = read(path);
+    const shard_figures found = parse_figures(file.text);
+    if (!file.has_writer || found.process == 0) return shard_health::ended;
+    const std::string process = "process " + std::to_string(found.process);
+    if (file.age > limit.stale) {
+      return failed(found.shard + " is stale: " + process + " has written nothing for " +
+                    text_of(file.age));
+    }
+    // When it was written: what has happened since then is not known.
+    const seconds running = now() - file.age - found.oldest_call;
+    if (found.oldest_call.count() == 0 || running <= limit.stuck) return shard_health::alive;
+    return failed(found.shard + " is stuck: a handler or callback of " + process + " runs for " +
+                  text_of(running));
+  } catch (const std::system_error& error) {
+    // It was removed meanwhile, with its lease.
+    if (error.code() == std::errc::no_such_file_or_directory) return shard_health::ended;
+    return failed("it cannot be read: " + error.code().message());
+  } catch (const std::runtime_error& error) {
+    return failed(std::string("it is garbled: ") + error.what());
+  }
+}
+
+std::vector<std::filesystem::path> files_in(const std::filesystem::path& directory) {
+  std::error_code error;
+  std::vector<std::filesystem::path> files;
+  for (std::filesystem::directory_iterator at(directory, error), end; !error && at != end;
+       at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    if (name.starts_with("kclxx.") && name.ends_with(".prom")) files.push_back(at->path());
+  }
+  if (error) {
+    cannot_set_up(directory.string() + " cannot be read: " + error.message());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+command_status run_health(const std::string& directory, const limits& limit) {
+  const auto files = files_in(directory);
+  std::size_t alive = 0;
+  std::size_t ended = 0;
+  for (const auto& path : files) {
+    const shard_health one = look_at(path, limit);
+    if (one == shard_health::alive) ++alive;
+    if (one == shard_health::ended) ++ended;
+  }
+  if (alive + ended < files.size()) return command_status::finding;
+  std::cout << directory << ": " << alive << (alive == 1 ? " shard gets" : " shards get") << " on";
+  if (ended > 0) std::cout << "; " << ended << " left by processes that have ended";
+  if (files.empty()) {
+    std::cout << ": it has no files of kclxx (KCLXX_METRICS_DIR); children that do not use kclxx "
+                 "write none";
+  }
+  std::cout << std::endl;
+  return command_status::ok;
+}
+
+}  // namespace
+
+void add_health_command(CLI::App& app, invocation& run) {
+  CLI::App& command = add_command(
+      app,
+      {"health",
+       "Tells from the metrics' files in DIR (KCLXX_METRICS_DIR) whether the shards of a worker\n"
+       "get on, for a probe on the worker's machine or in its container. Exit status 0: yes, 1: a\n"
+       "handler is stuck, a process no longer writes, or a file cannot be used; a line names "
+       "each.\n"
+       "How far a shard is behind does not count, and neither does a worker without shards.",
+       "kclxx health /run/kclxx --stuck-after 900"},
+      child_use::none, run);
+  auto directory = std::make_shared<std::string>();
+  auto limit = std::make_shared<limits>();
+  command.add_option("DIR", *directory, "The directory of the metrics")->required();
+  add_seconds(command, "--stuck-after", limit->stuck,
+              "How long a handler, initialize or process_records may run");
+  add_seconds(command, "--stale-after", limit->stale,
+              "How old the file of a process that lives may be; it is written every 15 s");
+  command.callback(
+      [directory, limit, &run] { run.status = static_cast<int>(run_health(*directory, *limit)); });
+}
+
+}  // namespace kclxx::host

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+#include "host/commands.hpp"
+#include "host/lease_table/observation.hpp"
+#include "tool/process/cancellation.hpp"
+#include "tool/process/program.hpp"
+#include "tool/text.hpp"
+
+namespace kclxx::host {
+
+using namespace tool;
+
+namespace {
+
+using lease_table::observation;
+using lease_table::picture;
+using lease_table::renewal_limit;
+using std::chrono::milliseconds;
+
+struct options {
+  std::string table;
+  std::vector<std::string> for_aws;
+  bool is_json = false;
+  bool is_watching = false;
+  milliseconds interval = renewal_limit;
+};
+
+std::string last_line(std::string_view text) {
+  text = text.substr(0, text.find_last_not_of(" \r\n") + 1);
+  return std::string(text.substr(text.find_last_of('\n') + 1));
+}
+
+/// Nothing: there is no such table.
+std::optional<std::string> run_aws(const std::string& table, const std::vector<std::string>& more) {
+  if (!find_program("aws")) {
+    cannot_set_up(
+        "aws is not in PATH; on Debian: apt-get install awscli. Or let it run elsewhere: aws "
+        "dynamodb scan --output json --table-name TABLE, and give what it prints to kclxx leases "
+        "-");
+  }
+  std::vector<std::string> command{"aws", "dynamodb", "scan", "--table-name",
+                                   table, "--output", "json", "--consistent-read"};
+  command.insert(command.end(), more.begin(), more.end());
+  program_result aws = run_program(command);
+  if (aws.end.is_success()) return std::move(aws.output);
+  if (aws.error.find("ResourceNotFoundException") != std::string::npos) return std::nullopt;
+  cannot_set_up("aws ended with " + to_string(aws.end) + ": " + last_line(aws.error));
+}
+
+/// With KCL 3.0 to 3.4 the table beside it, too.
+lease_table::scan scan_with_aws(const std::string& table, const std::vector<std::string>& more) {
+  const auto text = run_aws(table, more);
+  if (!text) {
+    cannot_set_up("there is no table " + table +
+                  " where aws looks; its name is applicationName, and the daemon creates it");
+  }
+  lease_table::scan found = lease_table::parse_scan(*text);
+  if (!found.other_rows.empty()) return found;
+  const std::string beside = table + "-CoordinatorState";
+  try {
+    const auto state = run_aws(beside, more);
+    if (state) found.add_coordinator_state(*state);
+  } catch (const command_error& error) {
+    std::cerr << printable(beside + " cannot be read, so the leader is not known: " + error.what())
+              << std::endl;
+  }
+  return found;
+}
+
+lease_table::scan read_scan(const options& chosen) {
+  if (chosen.table != "-") return scan_with_aws(chosen.table, chosen.for_aws);
+  return lease_table::parse_scan(
+      std::string(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()));
+}
+
+lease_table::scan read_scan_or_say_why_not(const options& chosen) {
+  try {
+    return read_scan(chosen);
+  } catch (const lease_table::bad_scan& error) {
+    cannot_set_up((chosen.table == "-" ? "stdin" : "what aws prints of " + chosen.table) + ": " +
+                  error.what());
+  }
+}
+
+void print(const picture& all, const options& chosen) {
+  const std::int64_t now = std::chrono::duration_cast<std::chrono::seconds>(
+                               std::chrono::system_clock::now().time_since_epoch())
+                               .count();
+  if (chosen.is_json) {
+    std::cout << to_json(all, chosen.table, now, chosen.is_watching) << std::flush;
+    return;
+  }
+  if (chosen.is_watching && ::isatty(STDOUT_FILENO) == 1) std::cout << "\x1b[H\x1b[J";
+  std::cout << printable(chosen.table == "-" ? "stdin" : "table " + chosen.table);
+  if (all.scans > 1) {
+    std::cout << ", " << all.scans << " scans in " << to_text(all.observed);
+  }
+  std::cout << '\n' << to_table(all, now) << std::flush;
+}
+
+command_status run_leases(const options& chosen) {
+  // A watch may look more often than a lease is renewed.
+  observation seen(chosen.is_watching ? std::max(chosen.interval, renewal_limit) : chosen.interval);
+  using clock = std::chrono::steady_clock;
+  const clock::time_point begin = clock::now();
+  for (;;) {
+    seen.add(read_scan_or_say_why_not(chosen),
+             std::chrono::duration_cast<milliseconds>(clock::now() - begin));
+    const picture all = seen.look();
+    // A hand-over that is still there in the second scan may be one that takes its time.
+    const bool is_slow = all.scans > 1 && all.is_handing_over();
+    const milliseconds needed = is_slow ? observation::hand_over_limit : chosen.interval;
+    const bool is_enough = chosen.table == "-" || all.observed >= needed;
+    if (chosen.is_watching || is_enough) print(all, chosen);
+    if (!std::cout || (is_enough && !chosen.is_watching)) {
+      return all.is_stuck() ? command_status::finding : command_status::ok;
+    }
+    cancellable_loop().run_one(clock::now() +
+                               (chosen.is_watching ? chosen.interval : needed - all.observed));
+  }
+}
+
+}  // namespace
+
+void add_leases_command(CLI::App& app, invocation& run) {
+  CLI::App& command = add_command(
+      app,
+      {"leases",
+       "Shows the lease table of an application: who has which shard, whether the lease is\n"
+       "renewed, how old the last record before the checkpoint is, what is stuck and why. It is\n"
+       "read by the program aws, with your credentials. Exit status 1: something is stuck.",
+       "kclxx leases my-app\n"
+       "  aws dynamodb scan --table-name my-app --output json | kclxx leases -"},
+      child_use::none, run);
+  auto chosen = std::make_shared<options>();
+  command
+      .add_option("TABLE", chosen->table,
+                  "applicationName; - reads from stdin what aws dynamodb scan has printed")
+      ->required();
+  command.add_flag("--json", chosen->is_json, "An object, with --watch one in each line");
+  auto* const watch = command.add_flag("--watch", chosen->is_watching, "Repeat until Ctrl-C");
+  add_seconds(command, "--interval", chosen->interval,
+              "Between two scans. A lease is renewed each third of failoverTimeMillis");
+  std::vector<CLI::Option*> of_aws{watch};
+  for (const auto& [name, type] : {std::pair("--profile", "NAME"), std::pair("--region", "REGION"),
+                                   std::pair("--endpoint-url", "URL")}) {
+    const auto pass = [chosen, name = name](const std::string& value) {
+      chosen->for_aws.insert(chosen->for_aws.end(), {name, value});
+    };
+    of_aws.push_back(
+        command.add_option_function<std::string>(name, pass, "For aws")->type_name(type));
+  }
+  command.callback([chosen, of_aws, &run] {
+    for (const CLI::Option* option : of_aws) {
+      if (chosen->table == "-" && option->count() > 0) {
+        throw CLI::ValidationError(option->get_name() +
+                                   " is for a table that aws reads, not for -");
+      }
+    }
+    run.status = static_cast<int>(run_leases(*chosen));
+  });
+}
+
+}  // namespace kclxx::host

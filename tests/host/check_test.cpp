@@ -1,0 +1,481 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/daemon/check.hpp"
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/text.hpp"
+
+using namespace kclxx::host;
+using kclxx::test::contains;
+using kclxx::tool::executable_state;
+
+namespace {
+
+const kcl_choice kcl2{kcl_version::kcl2, ""};
+const kcl_choice kcl3{kcl_version::kcl3, ""};
+
+/// Properties without a diagnostic.
+const std::string common =
+    "executableName=/bin/child\napplicationName=my-app\nstreamName=stream\n"
+    "regionName=eu-central-1\nretrievalMode=POLLING\ninitialPositionInStream=LATEST\n"
+    "shutdownGraceMillis=5000\nlogWarningForTaskAfterMillis=60000\n";
+std::string sound(const kcl_choice& kcl) {
+  return common + (kcl.which == kcl_version::kcl3
+                       ? "AwsCredentialsProvider=DefaultCredentialsProvider\n"
+                       : "AWSCredentialsProvider=DefaultAWSCredentialsProviderChain\n");
+}
+
+executable_state look(const std::string& program) {
+  if (program == "/bin/child" || program == "/my programs/child") return executable_state::ok;
+  if (program == "/bin/text") return executable_state::not_executable;
+  if (program == "/bin") return executable_state::directory;
+  return executable_state::missing;
+}
+
+std::vector<diagnostic> checked(const std::string& text, const kcl_choice& kcl = kcl3) {
+  return check(parse_properties(text), {look, false, kcl});
+}
+
+/// A sound file with these lines in place of those of the same keys.
+properties sound_with(const std::string& lines, const kcl_choice& kcl) {
+  const properties more = parse_properties(lines);
+  properties all = parse_properties(sound(kcl));
+  for (const property& one : more) {
+    std::erase_if(all, [&](const property& old) { return old.key == one.key; });
+  }
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+std::string text_of(const std::vector<diagnostic>& found) {
+  std::string result;
+  for (const diagnostic& one : found) {
+    result +=
+        (one.level == severity::error ? "error: " : "warning: ") + one.what + "\n" + one.why + "\n";
+  }
+  return result;
+}
+
+/// What is found in a sound file with these lines.
+std::string with(const std::string& lines, const kcl_choice& kcl = kcl3) {
+  return text_of(check(sound_with(lines, kcl), {look, false, kcl}));
+}
+
+/// What is found in a sound file without the lines that begin so.
+std::vector<diagnostic> without(const std::string& beginning, const kcl_choice& kcl = kcl3) {
+  auto all = parse_properties(sound(kcl));
+  std::erase_if(all, [&](const property& one) { return one.key.starts_with(beginning); });
+  return check(all, {look, false, kcl});
+}
+
+/// What is found when the daemon's reader has printed this of a sound file with these lines.
+std::string read_as(const std::string& printed, const std::string& lines = "",
+                    std::uint64_t heap = 0) {
+  return text_of(
+      check(sound_with(lines, kcl3), {look, false, kcl3, heap, parse_readings(printed)}));
+}
+
+std::vector<diagnostic> found_in(const std::string& command, const executable_look& at = look) {
+  auto all = parse_properties(sound(kcl3));
+  all.front().value = command;
+  return check(all, {at});
+}
+
+/// All that is found; empty: nothing.
+std::string what(const std::string& command, const executable_look& at = look) {
+  std::string all;
+  for (const diagnostic& one : found_in(command, at)) all += one.what + "\n";
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("a sound file has no diagnostics", "[diagnostics]") {
+  CHECK(with("", kcl2).empty());
+  CHECK(with("", kcl3).empty());
+}
+
+TEST_CASE("the shipped files have no diagnostics but their program, which is the user's",
+          "[diagnostics]") {
+  for (const char* name : {"properties/aws.properties", "properties/local.properties"}) {
+    CAPTURE(name);
+    const auto all =
+        parse_properties(kclxx::test::read_file(std::string(KCLXX_SOURCE_DIR "/") + name));
+    REQUIRE_FALSE(all.empty());
+    const auto found = check(all, {look});
+    REQUIRE(found.size() == 1);
+    CHECK(contains(found.front().what, "executableName names \"./"));
+    const auto at_home = [](const std::string&) { return executable_state::ok; };
+    CHECK(check(all, {at_home}).empty());
+  }
+}
+
+TEST_CASE("a diagnostic has its line, the reason and the fix", "[diagnostics]") {
+  const auto found = checked(sound(kcl3) + "\n\nmaxRecord=5\n");
+  REQUIRE(found.size() == 1);
+  CHECK(found.front() == diagnostic{severity::warning, 12, "", "maxRecord is not a key of KCL 3.x",
+                                    "The daemon ignores it, without a warning.",
+                                    "Did you mean maxRecords?"});
+}
+
+TEST_CASE("a mis-cased key is named with its right spelling", "[diagnostics]") {
+  const auto found = checked(sound(kcl3) + "MetricsLevel=NONE\nDynamoDBEndpoint=x");
+  REQUIRE(found.size() == 2);
+  CHECK(found[0].what == "MetricsLevel is misspelt: keys are case-sensitive");
+  CHECK(found[0].fix == "Write metricsLevel.");
+  CHECK(found[1].fix == "Write dynamoDBEndpoint.");
+}
+
+TEST_CASE("each major version takes some keys in other cases, too", "[diagnostics]") {
+  CHECK(with("aWSCREDENTIALSproviderDynamoDB=DefaultCredentialsProvider").empty());
+  CHECK(contains(with("AwsCredentialsProviderdynamodb=x"), "misspelt"));
+  CHECK(contains(with("StreamName=x"), "misspelt"));
+  CHECK(contains(with("awsCredentialsProvider=x", kcl2), "misspelt"));
+}
+
+TEST_CASE("a key of another major version is named as that", "[diagnostics]") {
+  CHECK(contains(with("clientVersionConfig=CLIENT_VERSION_CONFIG_3X", kcl2),
+                 "is a key of KCL 3.x, not of KCL 2.x"));
+  CHECK(contains(with("maxCacheByteSize=1"), "is not a key of KCL 3.x"));
+}
+
+TEST_CASE("the step after which KCL 2 cannot be used is a warning, and the one before needs 3.5",
+          "[diagnostics]") {
+  const std::string step = "clientVersionConfig=CLIENT_VERSION_CONFIG_COMPATIBLE_WITH_2X";
+  const auto found = [&](const std::string& line, const std::string& core) {
+    const auto all = parse_properties(sound(kcl3) + line);
+    return check(all, {look, false, {kcl_version::kcl3, core}});
+  };
+  for (const char* core : {"", "3.5.0", "3.10.1"}) {
+    CAPTURE(core);
+    const auto warned = found(step, core);
+    REQUIRE(warned.size() == 1);
+    CHECK(warned.front().level == severity::warning);
+    CHECK(contains(warned.front().fix, "COMPATIBLE_WITH_2X_PHASE1 until"));
+    CHECK(found(step + "_PHASE1", core).empty());
+  }
+  CHECK(found(step, "3.4.2").empty());
+  const auto unknown = found(step + "_PHASE1", "3.4.2");
+  REQUIRE(unknown.size() == 1);
+  CHECK(unknown.front().level == severity::error);
+  CHECK(found("clientVersionConfig=CLIENT_VERSION_CONFIG_3X", "").empty());
+}
+
+TEST_CASE("keys inside the AWS clients are left alone", "[diagnostics]") {
+  CHECK(with("cloudWatchClient.endpointOverride=http://127.0.0.1:1").empty());
+  CHECK(contains(with("kinesisClient.=x"), "not a key"));
+}
+
+TEST_CASE("what must be there and is not is an error", "[diagnostics]") {
+  for (const char* key : {"executableName", "applicationName", "streamName"}) {
+    for (const kcl_choice& kcl : {kcl2, kcl3}) {
+      const auto found = without(key, kcl);
+      REQUIRE(found.size() == 1);
+      CHECK(found.front().what == std::string(key) + " is not set");
+      CHECK(found.front().level == severity::error);
+    }
+  }
+  CHECK(without("AwsCredentialsProvider").size() == 1);
+  CHECK(without("AWSCredentialsProvider", kcl2).size() == 1);
+  CHECK(with("streamName=\nstreamArn=arn:aws:kinesis:eu-central-1:123456789012:stream/s").empty());
+  CHECK(contains(with("applicationName=  \nstreamName="), "streamName is empty"));
+}
+
+TEST_CASE("defaults that are seldom what is wanted are warnings", "[diagnostics][P33]") {
+  const auto warned = [](const std::string& key, const std::string& why) {
+    const auto found = without(key);
+    REQUIRE(found.size() == 1);
+    CHECK(found.front().level == severity::warning);
+    CHECK(contains(found.front().why, why));
+  };
+  warned("initialPositionInStream", "starts at LATEST");
+  warned("regionName", "comes from AWS_REGION");
+  warned("retrievalMode", "billed");
+  warned("shutdownGraceMillis", "no child receives shutdownRequested");
+  warned("logWarningForTaskAfterMillis", "waits indefinitely");
+  CHECK(contains(with("shutdownGraceMillis=0"), "warning: shutdownGraceMillis is 0"));
+  CHECK(contains(with("retrievalMode=DEFAULT"), "warning: retrievalMode is DEFAULT"));
+  CHECK_FALSE(contains(with("retrievalMode=DEFAULT\nmaxRecords=10"), "retrievalMode is DEFAULT"));
+}
+
+TEST_CASE("a missing regionName is no problem when AWS_REGION or each client has one",
+          "[diagnostics]") {
+  auto all = parse_properties(sound(kcl3));
+  std::erase_if(all, [](const property& property) { return property.key == "regionName"; });
+  CHECK(check(all, {look, false}).size() == 1);
+  CHECK(check(all, {look, true}).empty());
+  for (const char* key :
+       {"kinesisClient.region", "dynamoDbClient.region", "cloudWatchClient.region"}) {
+    CHECK(check(all, {look}).size() == 1);
+    all.push_back({key, "eu-west-1", 0, ""});
+  }
+  CHECK(check(all, {look}).empty());
+}
+
+TEST_CASE("the executable is looked for as the daemon would start it", "[diagnostics]") {
+  CHECK(what("/bin/child").empty());
+  CHECK(what("/bin/child  with arguments").empty());
+  CHECK(contains(what("/bin/absent 1"), "\"/bin/absent\", which is not there"));
+  CHECK(contains(what("/bin/text"), "cannot be executed"));
+  CHECK(contains(what("/bin"), "is a directory"));
+  CHECK(contains(what("/my programs/child 1 2"), "\"/my programs/child\", which has a blank"));
+  CHECK(contains(what("\"/bin/child\" 1"), "quotes"));
+  CHECK(contains(what("$HOME/child"), "quotes, ~ or $"));
+}
+
+TEST_CASE("after kclxx-share the program is looked for", "[diagnostics]") {
+  const auto with_launcher = [](const std::string& program) {
+    return program == "kclxx-share" || program == "/opt/kclxx-share" ? executable_state::ok
+                                                                     : look(program);
+  };
+  const auto what = [&](const std::string& command) { return ::what(command, with_launcher); };
+  CHECK(what("kclxx-share /bin/child").empty());
+  CHECK(what("/opt/kclxx-share -- /bin/child 1 2").empty());
+  CHECK(contains(what("kclxx-share /bin/absent 1"), "\"/bin/absent\", which is not there"));
+  CHECK(contains(what("kclxx-share  /my programs/child 1"), "\"/my programs/child\""));
+  CHECK(contains(what("kclxx-share"), "names kclxx-share and no program"));
+  CHECK(contains(what("/absent/kclxx-share /bin/child"), "\"/absent/kclxx-share\", which is not"));
+}
+
+TEST_CASE("after kclxx capture the program is looked for, and kclxx-share goes with it in no order",
+          "[diagnostics]") {
+  const auto with_tool = [](const std::string& program) {
+    return program == "kclxx" || program == "kclxx-share" ? executable_state::ok : look(program);
+  };
+  const auto what = [&](const std::string& command) { return ::what(command, with_tool); };
+  CHECK(what("kclxx capture --output captured -- /bin/child 1").empty());
+  CHECK(what("kclxx capture --output captured -- /bin/child kclxx-share").empty());
+  for (const char* const both : {"kclxx-share kclxx capture --output captured -- /bin/child 1",
+                                 "kclxx capture --output captured -- kclxx-share /bin/child 1"}) {
+    CHECK(contains(what(both), "has kclxx-share and kclxx capture"));
+  }
+  CHECK(contains(what("kclxx capture --output captured -- ./nope"), "\"./nope\", which is not"));
+  CHECK(contains(what("kclxx capture --output captured --"), "names kclxx and no program"));
+}
+
+TEST_CASE("a program that is elsewhere is not looked for, but its name is", "[diagnostics]") {
+  const auto what = [](const std::string& command) { return ::what(command, look_at_name); };
+  CHECK(what("./nope 1").empty());
+  CHECK(what("kclxx-share ./nope").empty());
+  CHECK(contains(what("kclxx-share"), "names kclxx-share and no program"));
+  CHECK(contains(what("./nope > log"), "executableName has >"));
+  CHECK(contains(what("~/nope"), "has quotes, ~ or $ in \"~/nope\""));
+  CHECK(contains(what("\"my program\" 1"), "has quotes, ~ or $"));
+}
+
+TEST_CASE("what only a shell understands is a warning", "[diagnostics]") {
+  for (const char* rest : {"\"a b\"", "> log", "2>&1", "| tee log", "1 &", "&& next", "'x'"}) {
+    CAPTURE(rest);
+    const auto found = found_in(std::string("/bin/child ") + rest);
+    REQUIRE(found.size() == 1);
+    CHECK(found.front().level == severity::warning);
+    CHECK(contains(found.front().why, "There is no shell"));
+  }
+  CHECK(found_in("/bin/child --a=b -- x_1 /c:d,e 2a>b " + std::string(1 << 20, 'a')).empty());
+}
+
+TEST_CASE("keys of the way to read that is not used are a warning", "[diagnostics]") {
+  CHECK(contains(with("fanoutConfig.consumerName=me"), "fanoutConfig.consumerName has no effect"));
+  CHECK(contains(with("retrievalMode=FANOUT\nidleTimeBetweenReadsInMillis=500"),
+                 "idleTimeBetweenReadsInMillis has no effect"));
+  CHECK(contains(with("retrievalMode=FANOUT\nmaxRecords=100"), "maxRecords has no effect"));
+  CHECK(with("idleTimeBetweenReadsInMillis=500").empty());
+}
+
+TEST_CASE("regionName is held against streamArn", "[diagnostics]") {
+  const std::string arn = "streamArn=arn:aws:kinesis:REGION:123456789012:stream/stream";
+  const auto in = [&](const std::string& region) {
+    std::string text = arn;
+    return with(text.replace(text.find("REGION"), 6, region));
+  };
+  CHECK(contains(in("eu-west-1"), "warning: regionName is not the region of streamArn"));
+  CHECK(in("eu-central-1").empty());
+}
+
+TEST_CASE("a byte order mark is named, and not taken for a key", "[diagnostics]") {
+  const auto found = checked("\xef\xbb\xbf" + sound(kcl3));
+  REQUIRE(found.size() == 2);  // the key behind it is missing
+  CHECK(found.front().what == "the file begins with a byte order mark");
+}
+
+TEST_CASE("a key that is there twice is mentioned where it does not count", "[diagnostics]") {
+  const auto found = checked("maxRecords=1\n" + sound(kcl3) + "maxRecords=2\n");
+  REQUIRE(found.size() == 1);
+  CHECK(found.front().line == 1);
+  CHECK(found.front().level == severity::warning);
+  CHECK(found.front().what == "maxRecords is repeated (line 11)");
+}
+
+TEST_CASE("two keys for one field are named, since their order is undefined", "[diagnostics]") {
+  CHECK(contains(with("workerId=a\nworkerIdentifier=b"),
+                 "workerId is set together with workerIdentifier"));
+  CHECK(contains(with("initialPositionInStreamExtended=1600000000"), "is set together with"));
+  for (const char* client : {"kinesisClient", "dynamoDbClient", "cloudWatchClient"}) {
+    CHECK(contains(with(std::string(client) + ".region=eu-west-1"),
+                   "warning: regionName is set together with " + std::string(client) + ".region"));
+  }
+  for (const std::pair<const char*, const char*>& pair :
+       {std::pair("kinesisEndpoint", "kinesisClient"),
+        std::pair("dynamoDBEndpoint", "dynamoDbClient")}) {
+    const std::string other = std::string(pair.second) + ".endpointOverride";
+    CHECK(contains(with(std::string(pair.first) + "=http://a\n" + other + "=http://b\n"),
+                   std::string(pair.first) + " is set together with " + other));
+  }
+  CHECK(contains(with("awsCredentialsProvider=DefaultCredentialsProvider"), "is repeated as"));
+}
+
+TEST_CASE("what has no effect is a warning, what stops the daemon an error", "[diagnostics]") {
+  CHECK(contains(with("validateSequenceNumberBeforeCheckpointing=false"), "warning: "));
+  CHECK(contains(with("initialLeaseTableReadCapacity=50"), "has no effect"));
+  CHECK(contains(with("initialLeaseTableWriteCapacity=50", kcl2), "has no effect"));
+  CHECK(contains(with("maxLeasesToStealAtOneTime=4"), "has no effect"));
+  CHECK(with("maxLeasesToStealAtOneTime=4", kcl2).empty());
+  CHECK(with("maxLeasesToStealAtOneTime=4\n"
+             "clientVersionConfig=CLIENT_VERSION_CONFIG_COMPATIBLE_WITH_2X_PHASE1")
+            .empty());
+  CHECK(contains(with("shardPrioritization=x"), "error: shardPrioritization cannot be set"));
+}
+
+TEST_CASE("a diagnostic of the environment names the variable", "[diagnostics]") {
+  auto all = parse_properties(sound(kcl3));
+  all.push_back({"maxRecords", "$N", 0, "KCLXX_PROPERTY_maxRecords"});
+  const auto found = check(all, {look});
+  REQUIRE(found.size() == 1);
+  CHECK(found.front().origin == "KCLXX_PROPERTY_maxRecords");
+}
+
+TEST_CASE("each key is in the table once", "[diagnostics]") {
+  std::map<std::string_view, int> count;
+  for (const property_row& row : property_table()) ++count[row.key];
+  for (const auto& [key, n] : count) {
+    CAPTURE(key);
+    CHECK(n == 1);
+  }
+}
+
+TEST_CASE("a version of the KCL that should not be used any more is named", "[daemon][check]") {
+  const auto found_for = [](const char* version) {
+    return check(parse_properties(sound(kcl2)), {look, false, *kcl_choice::parse(version)});
+  };
+  for (const char* blocked : {"2.5.4", "2.6.0", "2.0.10"}) {
+    REQUIRE(found_for(blocked).size() == 1);
+    CHECK(found_for(blocked).front().level == severity::warning);
+    CHECK(contains(found_for(blocked).front().what, "stop processing shards"));
+  }
+  for (const char* good : {"2", "2.6.1", "2.10.0"}) CHECK(found_for(good).empty());
+}
+
+TEST_CASE("the tested versions are those of the checksums and the Maven project", "[daemon]") {
+  for (const kcl_version which : {kcl_version::kcl2, kcl_version::kcl3}) {
+    const auto [core, daemon] = tested_parts(which);
+    const std::string sums(jars_of(which).checksums);
+    CHECK(contains(sums, "amazon-kinesis-client-" + std::string(core) + ".jar"));
+    CHECK(contains(sums, "amazon-kinesis-client-multilang-" + std::string(daemon) + ".jar"));
+    if (which == kcl_version::kcl2) continue;
+    const std::string pom(jars_of(which).pom);
+    CHECK(contains(pom, "<version>" + std::string(core) + "</version>"));
+    CHECK(contains(pom, "<core.version>" + std::string(core) + "<"));
+    CHECK(contains(pom, "<multilang.version>" + std::string(daemon) + "<"));
+  }
+}
+
+TEST_CASE("a variable in a value is named: nobody expands it", "[diagnostics]") {
+  for (const char* line :
+       {"workerId=$HOSTNAME", "workerId=${HOSTNAME}", "workerId={{ ansible_hostname }}",
+        "workerId=%COMPUTERNAME%", "kinesisEndpoint=http://${LOCALSTACK_HOST}:4566",
+        "workerId=$(hostname)", "workerId=<%= @name %>",
+        "AwsCredentialsProvider=ProfileCredentialsProvider|$AWS_PROFILE"}) {
+    CAPTURE(line);
+    CHECK(contains(with(line), " has a variable in \""));
+  }
+  CHECK(contains(what("/bin/child $APP/main.py"), "has a variable"));
+  for (const char* line :
+       {"workerId=a$", "workerId=100%", "workerId=$1", "workerId=50%-60%", "workerId={a}"}) {
+    CAPTURE(line);
+    CHECK(with(line).empty());
+  }
+}
+
+TEST_CASE("a name that AWS refuses is named", "[diagnostics]") {
+  CHECK(contains(with("applicationName=a b"), "error: applicationName cannot name a table"));
+  CHECK(contains(with("applicationName=ab"), "error: "));
+  CHECK(with("applicationName=a b\ntableName=a_b").find("error") == std::string::npos);
+  CHECK(contains(with("tableName=a/b"), "error: tableName cannot name a table"));
+  CHECK(contains(with("workerMetricsTableName=a b"), "warning: workerMetricsTableName"));
+  CHECK(contains(with("coordinatorStateTableName=x"), "warning: coordinatorStateTableName"));
+  CHECK(contains(with("streamName=my stream"), "error: streamName is \"my stream\""));
+  const std::string table = "arn:aws:dynamodb:us-east-1:1:table/t/stream/2022";
+  const std::string of_table = with("streamName=" + table + "\nregionName=us-east-1");
+  CHECK(contains(of_table, "error: streamName is the ARN of a DynamoDB table's stream"));
+  CHECK_FALSE(contains(of_table, "cannot name"));
+  CHECK_FALSE(contains(with("streamArn=" + table), "regionName"));
+}
+
+TEST_CASE("classes of AWS's first SDK are named with KCL 3", "[diagnostics]") {
+  for (const char* name : {"DefaultAWSCredentialsProviderChain",
+                           "com.amazonaws.auth.DefaultAWSCredentialsProviderChain",
+                           "DefaultCredentialsProvider, com.amazonaws.auth.X"}) {
+    CHECK(contains(with("AwsCredentialsProvider=" + std::string(name)), "error: "));
+    CHECK_FALSE(contains(with("AWSCredentialsProvider=" + std::string(name), kcl2), "error: "));
+  }
+}
+
+TEST_CASE("what the daemon's own reader refuses is an error, with its words", "[diagnostics]") {
+  const std::string stops = read_as(
+      "warns\t\tUnable to construct any provider with name X\n"
+      "stops\t\tIllegalArgumentException: No credential providers were specified.\n");
+  CHECK(stops ==
+        "error: the daemon does not start with this file: IllegalArgumentException: No credential "
+        "providers were specified.\nIt warns: Unable to construct any provider with name X.\n");
+  CHECK(read_as("warns\t\tUnsupported nested key external_id\n") ==
+        "warning: the daemon warns: Unsupported nested key external_id\nIt starts without that.\n");
+  CHECK(read_as("warns\t\tSome polling properties have been set, defaulting\n").empty());
+  CHECK(read_as("Picked up JAVA_TOOL_OPTIONS: -Da=b\n").empty());
+}
+
+TEST_CASE("a value that the daemon reads as another one is named with it", "[diagnostics]") {
+  CHECK(
+      read_as("reads\tmaxRecords\t0\nunset\tmaxRecords\t0\n", "maxRecords=10 # ten") ==
+      "warning: maxRecords is \"10 # ten\", which the daemon reads as 0\nIt counts as not set: the "
+      "default, 10000, stays.\n");
+  CHECK(read_as("unset\tcleanupLeasesUponShardCompletion\tfalse\n",
+                "cleanupLeasesUponShardCompletion=false") ==
+        "warning: cleanupLeasesUponShardCompletion is false\nIt counts as not set: the default, "
+        "true, stays.\n");
+  CHECK(read_as("unset\tcallProcessRecordsEvenForEmptyRecordList\tfalse\n",
+                "callProcessRecordsEvenForEmptyRecordList=false")
+            .empty());
+}
+
+TEST_CASE("the reader tells whether the daemon fans out", "[diagnostics]") {
+  CHECK(
+      contains(read_as("retrieval\t\tFANOUT\n", "retrievalMode=DEFAULT\nmaxRecords=5"), "billed"));
+  CHECK(read_as("retrieval\t\tPOLLING\n", "retrievalMode=DEFAULT").empty());
+  CHECK(with("retrievalMode=DEFAULT\nretryGetRecordsInSeconds=5").empty());
+}
+
+TEST_CASE("a heap that a backlog does not fit in is named with what it needs", "[diagnostics]") {
+  CHECK(contains(read_as("", "", 256), "warning: a heap of 256 MB has room for 1 shards"));
+  CHECK(read_as("", "", 420).empty());
+  CHECK(contains(read_as("", "", 419), "has room for 3 shards"));
+  CHECK(read_as("", "maxRecords=1000", 256).empty());
+  CHECK(read_as("", "maxLeasesForWorker=1", 256).empty());
+  CHECK(contains(read_as("", "maxLeasesForWorker=2", 256), "room for 1 shards"));
+  const auto with_ours = [&](std::uint64_t heap) {
+    return check(sound_with("", kcl3), {look, false, kcl3, heap, {}, false}).size();
+  };
+  CHECK(with_ours(180) == 0);
+  CHECK(with_ours(179) == 1);
+}
+
+TEST_CASE("many diagnostics come in the file's order", "[diagnostics]") {
+  std::string lines;
+  for (int i = 0; i < 20'000; ++i) lines += "maxRecords=1\n";
+  const auto found = checked(lines + sound(kcl3));
+  REQUIRE(found.size() == 19'999);
+  CHECK(found.front().line == 1);
+  CHECK(found.back().line == 19'999);
+}

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tables are what `aws dynamodb scan` printed of those that real daemons had written; where a
+// title says so, with a row removed or an attribute added.
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "host/lease_table/observation.hpp"
+#include "support/catch.hpp"
+#include "support/text.hpp"
+
+using namespace kclxx::host::lease_table;
+using namespace std::chrono_literals;
+using kclxx::test::contains;
+
+namespace {
+
+/// The text of tables.json that has this name.
+std::string text_of(const std::string& name) {
+  static const std::string all = kclxx::test::read_file(KCLXX_TABLES);
+  const std::string key = "\n\"" + name + "\":\n";
+  const std::size_t begin = all.find(key) + key.size();
+  const std::size_t end = std::min(all.find(",\n\"", begin), all.rfind("\n}"));
+  return all.substr(begin, end - begin);
+}
+
+scan table(const std::string& name) { return parse_scan(text_of(name)); }
+
+/// What is seen in scans of this table, so many seconds apart.
+picture seen(const std::string& name, std::vector<int> seconds = {0}) {
+  observation all(12s);
+  for (const int at : seconds) all.add(table(name), std::chrono::seconds(at));
+  return all.look();
+}
+
+const shard_state& shard(const picture& all, int number) {
+  for (const shard_state& one : all.shards) {
+    if (one.lease.shard == "shardId-00000000000" + std::to_string(number)) return one;
+  }
+  FAIL("no shard " << number);
+  return all.shards.front();
+}
+
+bool has_note(const picture& all, bool is_problem, const std::string& text) {
+  for (const note& one : all.notes) {
+    if (one.is_problem == is_problem && contains(one.text, text)) return true;
+  }
+  return false;
+}
+
+std::string error_of(const std::string& text) {
+  try {
+    (void)parse_scan(text);
+  } catch (const bad_scan& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("a sequence number has its record's arrival, if it is one of Kinesis'", "[leases]") {
+  // With the arrival that AWS shows for it in its documents: 1545084650.987.
+  CHECK(arrival_of("49590338271490256608559692538361571095921575989136588898") == 1545084650);
+  CHECK(arrival_of("49545115243490985018280067714973144582180062593244200961") == std::nullopt);
+  for (const char* text :
+       {"", "TRIM_HORIZON", "1", "4959033827149025660855969253836157109592157598913658889x",
+        "99999999999999999999999999999999999999999999999999999999"}) {
+    CHECK(arrival_of(text) == std::nullopt);
+  }
+}
+
+TEST_CASE("1: an owner that has not renewed for the interval is stuck, and not before",
+          "[leases]") {
+  const picture early = seen("owner_killed", {0, 11});
+  CHECK(shard(early, 0).state == lease_state::held);
+  CHECK(shard(early, 0).is_moving == std::nullopt);
+  CHECK_FALSE(early.is_stuck());
+  const picture late = seen("owner_killed", {0, 12});
+  CHECK(late.is_stuck());
+  CHECK(shard(late, 0).state == lease_state::stuck);
+  CHECK(shard(late, 0).is_moving == false);
+  CHECK(contains(shard(late, 0).cause, "host-1 has not renewed it for 12 s"));
+}
+
+TEST_CASE("2: a lease without an owner (removed) is free, and stuck when nobody takes it",
+          "[leases]") {
+  CHECK(shard(seen("no_owner"), 1).state == lease_state::free);
+  CHECK_FALSE(seen("no_owner").is_stuck());
+  const picture late = seen("no_owner", {0, 12});
+  CHECK(shard(late, 1).state == lease_state::stuck);
+  CHECK(shard(late, 1).cause == "no worker has it: if none runs, start one");
+}
+
+TEST_CASE("a free lease names the leader that has yet to assign it", "[leases]") {
+  scan free = table("leader_killed_1");
+  free.leases[1].owner.clear();
+  observation all(12s);
+  all.add(free, 0s);
+  CHECK(shard(all.look(), 1).cause ==
+        "no worker has it: the leader host-1 has yet to assign it; if none runs, start one");
+}
+
+TEST_CASE("a shard whose row is gone is stuck, and named by its hash keys", "[leases]") {
+  const auto of = [](const std::vector<std::pair<std::string, std::string>>& ranges,
+                     const std::string& more = "") {
+    std::string items;
+    int number = 0;
+    for (const auto& [first, last] : ranges) {
+      items += (items.empty() ? "" : ",") + std::string(R"({"leaseKey":{"S":"s-)") +
+               std::to_string(++number) + R"("},"leaseCounter":{"N":"1"},"checkpoint":{"S":"1"},)" +
+               R"("startingHashKey":{"S":")" + first + R"("},"endingHashKey":{"S":")" + last +
+               "\"}" + more + "}";
+    }
+    return parse_scan("{\"Items\":[" + items + "]}");
+  };
+  const auto problems = [](const scan& table, std::vector<int> seconds = {0}) {
+    observation all(12s);
+    for (const int at : seconds) all.add(table, std::chrono::seconds(at));
+    std::vector<std::string> found;
+    for (const note& one : all.look().notes) {
+      if (one.is_problem) found.push_back(one.text.substr(0, one.text.find(':')));
+    }
+    return found;
+  };
+  using texts = std::vector<std::string>;
+  const std::string last = "340282366920938463463374607431768211455";
+  CHECK(problems(of({{"0", last}})).empty());
+  CHECK(problems(of({{"101", last}, {"0", "100"}, {"0", "99"}})).empty());
+  CHECK(problems(of({{"000", "00100"}, {"0101", last}})).empty());
+  CHECK(problems(of({{"0", "100"}, {"200", last}})) ==
+        texts{"no lease covers hash keys 101 to 199"});
+  CHECK(problems(of({{"1000", "1999"}})) ==
+        texts{"no lease covers hash keys 0 to 999", "no lease covers hash keys 2000 to " + last});
+  CHECK(problems(of({{"0", last}, {"0", "5"}, {"0", "1"}}), {0, 12}).empty());
+  CHECK(problems(of({{"0", "100"}, {"200", last}}), {0, 12}).size() == 1);
+  // Two streams in a table do not cover each other's.
+  CHECK(problems(of({{"0", "100"}}, R"(,"streamName":{"S":"a"})")) ==
+        texts{"no lease covers hash keys 101 to " + last + " of stream a"});
+  // DynamoDB Streams have no hash keys, old tables do not tell them.
+  CHECK(problems(of({{"0", "1"}, {"0", "1"}})).empty());
+  CHECK(problems(table("owner_killed")).empty());
+  CHECK(error_of(R"({"Items":[{"leaseKey":{"S":"s"},"leaseCounter":{"N":"1"},)"
+                 R"("startingHashKey":{"S":"-1"}}]})") ==
+        "Items[0]: startingHashKey is not a whole number");
+  // A scan that came while leases were made is not believed.
+  observation made(12s);
+  made.add(of({{"0", last}}), 0s);
+  made.add(of({{"0", "100"}}), 12s);
+  CHECK_FALSE(has_note(made.look(), true, "no lease covers"));
+}
+
+TEST_CASE("shards that kclxx local knows to have no lease are named", "[leases]") {
+  CHECK(has_note(
+      [] {
+        observation all(12s);
+        all.add(parse_scan(R"({"Items":[],"kclxxUnleased":["shardId-1"]})"), 0s);
+        return all.look();
+      }(),
+      true, "the shard shardId-1 has no lease"));
+}
+
+TEST_CASE("3: a hand-over is one for 35 s, and then a checkpointOwner that stayed", "[leases]") {
+  const picture early = seen("hand_over", {0, 34});
+  std::optional<shard_state> handed;
+  for (const shard_state& one : early.shards) {
+    if (!one.lease.checkpoint_owner.empty()) handed = one;
+  }
+  REQUIRE(handed);
+  CHECK(handed->state == lease_state::handing_over);
+  CHECK(early.is_handing_over());
+  const picture late = seen("hand_over", {0, 12, 35});
+  for (const shard_state& one : late.shards) {
+    if (one.lease.shard != handed->lease.shard) continue;
+    CHECK(one.state == lease_state::stuck);
+    CHECK(one.cause ==
+          "host-1 has to hand it over to host-2, and has not for 35 s: restart host-1");
+  }
+}
+
+TEST_CASE("4: a shard at its end is fine with children, and stuck without (their rows removed)",
+          "[leases]") {
+  CHECK(shard(seen("children"), 0).state == lease_state::ended);
+  CHECK(shard(seen("children"), 0).is_moving == std::nullopt);
+  const picture without = seen("no_children");
+  CHECK(without.is_stuck());
+  CHECK(shard(without, 0).state == lease_state::stuck);
+  CHECK(contains(shard(without, 0).cause, "none of its children has a lease"));
+}
+
+TEST_CASE("5: a child waits until its parent has ended (which was made undone)", "[leases]") {
+  const picture all = seen("waiting_child");
+  const shard_state& child = shard(all, 4);
+  CHECK(child.state == lease_state::waits);
+  CHECK(child.cause == "until shardId-000000000000 has ended");
+  CHECK_FALSE(all.is_stuck());
+}
+
+TEST_CASE("6: a leader that has ended is named, though its lock is still there", "[leases]") {
+  observation all(12s);
+  all.add(table("leader_killed_1"), 0s);
+  CHECK_FALSE(has_note(all.look(), true, ""));
+  all.add(table("leader_killed_2"), 12s);
+  const picture late = all.look();
+  CHECK(late.is_leader_moving == false);
+  CHECK(has_note(late, true, "the leader host-1 has ended: no lease is assigned"));
+  CHECK(contains(shard(late, 1).cause, "there is no leader to give it to another"));
+  CHECK(shard(late, 3).state == lease_state::ok);
+}
+
+TEST_CASE("7: a table of KCL 3 without a leader's row has no leader", "[leases]") {
+  CHECK(has_note(seen("no_leader"), true, "no worker is the leader"));
+  CHECK(contains(shard(seen("no_leader", {0, 12}), 1).cause,
+                 "host-1 has not renewed it for 12 s: it has ended, or hangs, and there is no "
+                 "leader to give it to another"));
+}
+
+TEST_CASE("8: rows that KCL 2 cannot read are named, and who can take a lease then", "[leases]") {
+  const picture all = seen("mixed_fleet", {0, 12});
+  CHECK(all.client_version == "CLIENT_VERSION_UPGRADE_FROM_2X");
+  CHECK(has_note(all, false, "which KCL 3 has written: Migration3.0, host-2"));
+  CHECK(all.other_rows == std::vector<std::string>{"Migration3.0", "host-2"});
+  CHECK(contains(shard(all, 1).cause, "if none of KCL 3 runs, start one; KCL 2 cannot take it"));
+}
+
+TEST_CASE("9: an empty table tells that no worker has begun", "[leases]") {
+  for (const char* name : {"no_lease", "only_version"}) {
+    CHECK(has_note(seen(name), true, "the table has no lease: no worker has begun"));
+  }
+}
+
+TEST_CASE("10: counters that move are fine, however old the checkpoint is", "[leases]") {
+  observation all(12s);
+  all.add(table("moving_1"), 0s);
+  all.add(table("moving_2"), 4s);
+  const picture now = all.look();
+  CHECK_FALSE(now.is_stuck());
+  for (const shard_state& one : now.shards) {
+    CHECK(one.state == lease_state::ok);
+    CHECK(one.is_moving == true);
+    REQUIRE(one.arrival);
+  }
+  const std::string text = to_table(now, *now.shards.front().arrival + 345'600);
+  CHECK(contains(text, "  4 days  ok\n"));
+  CHECK_FALSE(contains(text, "one scan"));
+}
+
+TEST_CASE("one scan does not tell what moves, and says so", "[leases]") {
+  CHECK(has_note(seen("moving_1"), false, "is not known from one scan"));
+  CHECK(shard(seen("moving_1"), 0).is_moving == std::nullopt);
+}
+
+TEST_CASE("leader and version of KCL 3.0 to 3.4 come from the table beside", "[leases]") {
+  scan all = table("kcl_3_4");
+  CHECK_FALSE(all.leader);
+  all.add_coordinator_state(text_of("kcl_3_4-CoordinatorState"));
+  REQUIRE(all.leader);
+  CHECK(all.leader->owner == "host-1");
+  CHECK(all.client_version == "CLIENT_VERSION_3X");
+  for (const std::string beside : {"CoordinatorState", "WorkerMetricStats"}) {
+    CHECK(contains(error_of(text_of("kcl_3_4-" + beside)),
+                   "Items[0]: no leaseKey: this is the table of the application with -" + beside));
+  }
+}
+
+TEST_CASE("what is no scan, or not all of one, is told with its place", "[leases]") {
+  const std::string lease = R"({"Items": [{"leaseKey": {"S": "s"}, "leaseCounter": {"N": "1"}, )";
+  CHECK(error_of(" \n") == "it is empty");
+  CHECK(error_of("{\"Items\":\n [") == "it is no JSON: wrong or cut off at line 2, column 3");
+  CHECK(contains(error_of("[]"), "no list Items"));
+  CHECK(contains(error_of(R"({"Items": [], "NextToken": "x"})"), "not the whole table"));
+  CHECK(contains(error_of(R"({"Items": [], "LastEvaluatedKey": {}})"), "LastEvaluatedKey"));
+  CHECK(error_of(R"({"Items": [], "NextToken": null})").empty());
+  CHECK(error_of(R"({"Items": [{"id": {"S": "1"}}]})") ==
+        "Items[0]: no leaseKey, so it is no lease table");
+  CHECK(error_of(R"({"Items": [7]})") == "Items[0]: it is not an object");
+  CHECK(error_of(R"({"Items": [{"leaseKey": {"S": "s"}, "leaseCounter": {"S": "1"}}]})") ==
+        "Items[0]: leaseCounter has no value of the type N");
+  CHECK(error_of(R"({"Items": [{"leaseKey": {"S": "s"}, "leaseCounter": {"N": "x"}}]})") ==
+        "Items[0]: leaseCounter is not a whole number");
+  CHECK(error_of(lease + R"("parentShardId": {"SS": [1]}}]})") ==
+        "Items[0]: parentShardId is no set of texts");
+  CHECK(error_of(R"({"Items": [], "stream": 1})") == "\"stream\" is no text");
+  for (const char* number : {"\"many\"", "-1", "1e300", "9223372036854775808"}) {
+    CHECK(contains(error_of(std::string(R"({"Items": [], "kclxxBacklogs": {"s": {"records": )") +
+                            number + "}}}"),
+                   "\"records\" is no whole number from 0 to "));
+  }
+  CHECK(error_of("{\"Items\": " + std::string(200'000, '[')) ==
+        "it is nested deeper than 100 levels");
+}
+
+TEST_CASE("the table aligns its columns, and shows no control characters", "[leases]") {
+  scan all;
+  all.leases.push_back({"shardId-0", "a\x1b[31m", "", 7, "TRIM_HORIZON", "0", {}});
+  all.leases.push_back({"shardId-1", "", "", 12345, std::string(56, '4'), "2", {}});
+  all.backlogs["shardId-0"] = {1200, 64'000};
+  observation seen_once(12s);
+  seen_once.add(all, 0s);
+  const picture one = seen_once.look();
+  CHECK(
+      to_table(one, 0) ==
+      "shard      owner      counter  moves  checkpoint         age   lag  oldest  state\n"
+      "shardId-0  a\\x1b[31m        7  -      TRIM_HORIZON/0       -  1200    64 s  held\n"
+      "shardId-1  -            12345  -      ~44444444444444/2    -     -       -  free: no worker "
+      "has it: if none runs, start one\n"
+      "note: whether counters move is not known from one scan\n");
+  CHECK(to_tsv(one) ==
+        "shard\tsequence_number\tsub_sequence_number\towner\tcounter\tlag\toldest_milliseconds\n"
+        "shardId-0\tTRIM_HORIZON\t0\ta\\x1b[31m\t7\t1200\t64000\n"
+        "shardId-1\t" +
+            std::string(56, '4') + "\t2\t-\t12345\t-\t-\n");
+}
+
+TEST_CASE("no form shows anything that a terminal could obey, or that makes a row or a field",
+          "[leases]") {
+  const std::string bad = kclxx::test::obeyed_text();
+  scan all;
+  all.leases.push_back({bad, bad, bad, 7, bad, bad, {bad}});
+  observation seen_once(12s);
+  seen_once.add(all, 0s);
+  const picture one = seen_once.look();
+  const std::string tsv = to_tsv(one);
+  CHECK(std::count(tsv.begin(), tsv.end(), '\n') == 2);  // with the names of the fields
+  CHECK(std::count(tsv.begin(), tsv.end(), '\t') == 12);
+  std::string fields = tsv.substr(tsv.find('\n') + 1);
+  std::erase(fields, '\t');
+  for (const std::string& text : {fields, to_json(one, bad, 0, true)}) {
+    CHECK_FALSE(kclxx::test::has_obeyed(text));
+    CHECK_FALSE(kclxx::test::has_raw_byte(text));
+  }
+  const std::string table = to_table(one, 0);
+  for (std::size_t at = 0; at < table.size();) {
+    const std::size_t end = table.find('\n', at);
+    CHECK_FALSE(kclxx::test::has_obeyed(table.substr(at, end - at)));
+    at = end + 1;
+  }
+  CHECK(std::count(table.begin(), table.end(), '\n') < 6);
+}
+
+TEST_CASE("JSON has what the table has", "[leases]") {
+  const std::string text = to_json(seen("owner_killed", {0, 12}), "my-app", 0, true);
+  CHECK(text.find('\n') == text.size() - 1);
+  for (const char* part :
+       {R"({"table":"my-app","scans":2,"observed_seconds":12.0,"stuck":true,"leader":null,)",
+        R"("shard":"shardId-000000000000","owner":"host-1","checkpoint_owner":null,)",
+        R"("moves":false,"checkpoint":{"sequence_number":")",
+        R"("state":"stuck","cause":"host-1 has not renewed it)"}) {
+    CAPTURE(text);
+    CHECK(contains(text, part));
+  }
+}
