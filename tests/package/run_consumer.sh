@@ -114,7 +114,7 @@ case $mode in
     ;;
   samples)
     cmake --install "$build" --prefix "$prefix" >"$work/log" 2>&1
-    samples=(word_count shared_cache print_records)
+    samples=(word_count print_records)
     if pkg-config --exists libpqxx; then samples=(clickstream "${samples[@]}"); fi
     for sample in "${samples[@]}"; do
       rm -rf "$work/program"
