@@ -80,8 +80,6 @@ foreach(component IN LISTS CPACK_COMPONENTS_ALL)
 endforeach()
 kclxx_gzip(${PROJECT_SOURCE_DIR}/CHANGELOG.md ${folder}/changelog.gz)
 install(FILES ${folder}/changelog.gz DESTINATION share/doc/libkclxx-dev COMPONENT development EXCLUDE_FROM_ALL)
-# scripts/package writes them.
-install(DIRECTORY ${folder}/man1 DESTINATION share/man COMPONENT tool EXCLUDE_FROM_ALL OPTIONAL)
 
 set(CPACK_KCLXX_STRIP ${CMAKE_STRIP})
 include(CPack)
