@@ -84,13 +84,6 @@ if(KCLXX_BUILD_CLI OR KCLXX_BUILD_TESTS)
     kclxx_headers_target(CLI11::CLI11 ${CLI11_folder}/include)
   endif()
 endif()
-if(KCLXX_BUILD_PROMETHEUS)
-  find_package(prometheus-cpp QUIET)  # Debian's has no version file
-  if(NOT TARGET prometheus-cpp::core)
-    message(FATAL_ERROR "KCLXX_BUILD_PROMETHEUS needs prometheus-cpp, which was not found. "
-      "On Debian and Ubuntu: apt-get install prometheus-cpp-dev")
-  endif()
-endif()
 if(KCLXX_BUILD_TESTS)
   find_package(Catch2 3 QUIET)
   if(NOT Catch2_FOUND)

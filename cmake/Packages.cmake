@@ -39,7 +39,7 @@ This package has the shared library.")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libkclxx-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "${library_package} (= ${version}), libsimdjson-dev (>= 3.0)")
-set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SUGGESTS "cmake, kclxx, libboost-dev (>= 1.74), pkg-config, nlohmann-json3-dev, prometheus-cpp-dev")
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SUGGESTS "cmake, kclxx, libboost-dev (>= 1.74), pkg-config, nlohmann-json3-dev")
 set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION "C++20 library for children of the Kinesis MultiLangDaemon, development files
 kclxx is a library for programs that consume an Amazon Kinesis data stream as
 children of the MultiLangDaemon of the Kinesis Client Library.
@@ -80,8 +80,6 @@ foreach(component IN LISTS CPACK_COMPONENTS_ALL)
 endforeach()
 kclxx_gzip(${PROJECT_SOURCE_DIR}/CHANGELOG.md ${folder}/changelog.gz)
 install(FILES ${folder}/changelog.gz DESTINATION share/doc/libkclxx-dev COMPONENT development EXCLUDE_FROM_ALL)
-# scripts/package writes them.
-install(DIRECTORY ${folder}/man1 DESTINATION share/man COMPONENT tool EXCLUDE_FROM_ALL OPTIONAL)
 
 set(CPACK_KCLXX_STRIP ${CMAKE_STRIP})
 include(CPack)

@@ -46,10 +46,13 @@ namespace kclxx {
 /// - `(const shard_context&) -> Function`: as for basic_handler
 ///
 /// Data that is not JSON, has more than 1024 levels of values, or makes from_json throw a
-/// std::exception other than std::bad_alloc, is a permanent_error with its text. So is a number
-/// that its field cannot hold: -1 or 1.5 as an unsigned, 1e39 as a float. That needs a to_json of
-/// `Value`, which the macros above define, and which is the inverse of from_json. Without one,
-/// numbers convert as with static_cast.
+/// std::exception other than std::bad_alloc, is a permanent_error with its text. The value is what
+/// from_json makes: nlohmann's converts numbers as static_cast does, so integers narrow (4294967297
+/// becomes 1 in a std::uint32_t). Three lines of a from_json refuse that:
+///
+///     const auto& count = value.at("count");
+///     if (!count.is_number_unsigned() || count > UINT32_MAX) throw std::out_of_range("count");
+///     count.get_to(result.count);
 ///
 /// In `batches` the function gets the other values, unless there are none. Then a batch_failure
 /// names the records that did not parse, and those of a batch_failure that the function threw.
@@ -74,8 +77,8 @@ requires(detail::handles_json<std::decay_t<Function>, Value> ||
 ///       return view.page;
 ///     }), policy);
 ///
-/// A value is parsed once, when its record is delivered, and is in memory until its handler runs; a
-/// retry parses again. Data that is no such value has its partition key. `key` is called as
+/// A record is parsed once, when it is delivered, and the value is in memory until its handler
+/// runs; a retry parses again. Data that is no such value has its partition key. `key` is called as
 /// parallel_options::key.
 ///
 /// Errors: as above. `parallel` throws std::invalid_argument if its options have a key, too.

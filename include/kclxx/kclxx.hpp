@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Everything that a record processor needs. Headers that only some programs need are not in it:
 // kclxx/asio.hpp (handlers that are coroutines), kclxx/json.hpp (handlers of values that are JSON),
-// kclxx/metrics_recorder.hpp and kclxx/prometheus.hpp (metrics in another library),
+// kclxx/metrics_recorder.hpp (metrics in another library),
 // kclxx/testing/daemon.hpp (the test kit).
 //
 // The default contract of each function and type, unless its comment states something else:

@@ -52,7 +52,7 @@ struct own_metric {
 };
 
 /// The built-in outputs of metrics (docs/metrics.md), all off. The environment takes precedence:
-/// KCLXX_METRICS_DIR, KCLXX_SUMMARY_SECONDS and KCLXX_CLOUDWATCH_SECONDS.
+/// KCLXX_METRICS_DIR and KCLXX_CLOUDWATCH_SECONDS.
 struct metrics_options {
   /// The directory of the Prometheus text files, one for each shard, for the textfile collector of
   /// node_exporter. It must exist. Empty: no files.
@@ -65,9 +65,6 @@ struct metrics_options {
   /// Whether the file is removed at the end of the lease and at exit status 0. After a failure it
   /// stays.
   bool remove_at_end = true;
-  /// The interval of summary lines in the log. Each states what was done since the one before.
-  /// 0: no lines.
-  std::chrono::milliseconds summary_interval{0};
   /// The interval of lines in CloudWatch's embedded metric format. They go to stderr; under `serve`
   /// they go to transport::log. 0: no lines.
   std::chrono::milliseconds cloudwatch_interval{0};

@@ -12,8 +12,7 @@ import unittest
 
 from pages import ROOT
 
-LIBRARIES = {"Boost": "boost/", "simdjson": "simdjson.h", "nlohmann_json": "nlohmann/", "CLI11": "CLI/",
-             "prometheus-cpp": "prometheus/"}
+LIBRARIES = {"Boost": "boost/", "simdjson": "simdjson.h", "nlohmann_json": "nlohmann/", "CLI11": "CLI/"}
 EFFECTS = re.compile("thread|mutex|shared_mutex|condition_variable|future|semaphore|latch|barrier|iostream|fstream|csignal|"
                      r"cstdio|filesystem|[a-z/]*\.h")
 VECTORS = ("immintrin.h", "arm_neon.h")  # computing, not reaching out

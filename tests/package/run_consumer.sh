@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # How a user gets at the library: run_consumer.sh MODE BUILD_DIR SOURCE_DIR WORK_DIR
-# Modes: find_package, prometheus, fetch_content, pkg_config, samples, other_boost build a program outside
+# Modes: find_package, fetch_content, pkg_config, samples, other_boost build a program outside
 # of this project and have it answer a dialogue; googletest and fetch_content also build and run a test with
 # the test kit; debs unpacks the packages; new builds what "kclxx new" makes; missing_dependency has none.
 set -euo pipefail
@@ -47,12 +47,6 @@ case $mode in
     # The tool, and what the README copies for it.
     "$prefix/bin/kclxx" daemon check "$prefix/share/kclxx/properties/aws.properties" >"$work/check" || true
     grep -q 'executableName names' "$work/check" || { echo "no properties: $(<"$work/check")"; exit 1; }
-    ;;
-  prometheus)
-    cmake --install "$build" --prefix "$prefix" >"$work/log" 2>&1
-    build_project "$source/tests/package/prometheus" -DCMAKE_PREFIX_PATH="$prefix"
-    families=$(grep -c '^KCLXX_METRIC(' "$source/include/kclxx/detail/metric_families.inc")
-    must_answer "$work/program/exposed" "1 records, $families families"
     ;;
   debs)
     for program in file dpkg-shlibdeps; do # which CPack needs
@@ -120,7 +114,7 @@ case $mode in
     ;;
   samples)
     cmake --install "$build" --prefix "$prefix" >"$work/log" 2>&1
-    samples=(word_count shared_cache print_records)
+    samples=(word_count print_records)
     if pkg-config --exists libpqxx; then samples=(clickstream "${samples[@]}"); fi
     for sample in "${samples[@]}"; do
       rm -rf "$work/program"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // kclxx-share: one process of test_child for several shards.
-#include <fstream>
 #include <memory>
 #include <signal.h>
 #include <string>
@@ -86,24 +85,6 @@ TEST_CASE("the shards share one log function, and copy it no more", "[sharing]")
   CHECK_FALSE(contains(journal, "log function copied"));
   CHECK_FALSE(contains(journal, "log function destroyed"));
 }
-
-#ifdef KCLXX_SHARED_CACHE
-TEST_CASE("what main loads before run is there for all shards, and loaded once", "[sharing]") {
-  const machine box;
-  std::ofstream(box / "table") << "key=value\n";
-  const words command{KCLXX_SHARED_CACHE, (box / "table").string(), (box / "output").string()};
-  const launched first = box.initialized("a", command);
-  fs::remove(box / "table");
-  const launched second = box.initialized("b", command);
-  for (const launched* one : {&first, &second}) {
-    (*one)->records({"text"}, 5);
-    (*one)->expect_checkpoint("5");
-    (*one)->expect_status("processRecords");
-  }
-  const std::string line = "shardId-000000000007 key value text\n";
-  CHECK(read_file(box / "output") == line + line);
-}
-#endif
 
 TEST_CASE("the end of the first shard is not that of the others, though main ends with its parent",
           "[sharing]") {

@@ -3,21 +3,18 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <exception>
-#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <new>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -61,181 +58,45 @@ concept makes_json_handler = std::is_invocable_v<Function&, const shard_context&
 
 /// More levels of values could exhaust the stack: copying a nlohmann::json, as a from_json of a
 /// tree, takes a call for each.
-inline constexpr std::size_t most_json_levels = 1024;
+inline constexpr std::size_t max_json_levels = 1024;
 
 /// Refuses what the parser takes: too many levels, and a NUL byte, after which it reads nothing.
-/// Returns whether the text can have a number.
 /// Errors: permanent_error.
-inline bool look_at_json(std::string_view text) {
+inline void refuse_deep_json_and_nul(std::string_view text) {
+  if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
+    throw permanent_error("a NUL byte at byte " + std::to_string(nul + 1) + " is no part of JSON");
+  }
   std::size_t level = 0;
   bool is_in_string = false;
-  bool has_number = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
-    if (c == '\0') {
-      throw permanent_error("a NUL byte at byte " + std::to_string(i + 1) + " is no part of JSON");
-    }
     if (is_in_string) {
-      if (c == '\\' && i + 1 < text.size() && text[i + 1] != '\0') ++i;
+      if (c == '\\') ++i;
       is_in_string = c != '"';
     } else if (c == '[' || c == '{') {
-      if (++level > most_json_levels) {
-        throw permanent_error("values are nested deeper than " + std::to_string(most_json_levels) +
+      if (++level > max_json_levels) {
+        throw permanent_error("values are nested deeper than " + std::to_string(max_json_levels) +
                               " levels");
       }
     } else if ((c == ']' || c == '}') && level > 0) {
       --level;
     } else {
       is_in_string = c == '"';
-      has_number = has_number || (c >= '0' && c <= '9');
-    }
-  }
-  return has_number;
-}
-
-/// Whether an integer is the number that was parsed.
-template <class Integer>
-bool is_number(Integer value, const nlohmann::json& parsed) {
-  if (parsed.is_number_float()) {
-    const double number = parsed.get<double>();
-    constexpr double end = std::is_signed_v<Integer> ? 0x1p63 : 0x1p64;
-    // Below -2^63 an integer is read as a float, and may be rounded to that.
-    constexpr double below = std::is_signed_v<Integer> ? -0x1p63 : -1;
-    return number > below && number < end && number == std::trunc(number) &&
-           static_cast<Integer>(number) == value;
-  }
-  return parsed.is_number_unsigned() ? std::cmp_equal(value, parsed.get<std::uint64_t>())
-                                     : std::cmp_equal(value, parsed.get<std::int64_t>());
-}
-
-/// Whether a floating-point number is the one that was parsed, as exactly as a float can be.
-inline bool is_number(double value, const nlohmann::json& parsed) {
-  const double number = parsed.get<double>();
-  constexpr double precision = std::numeric_limits<float>::epsilon();
-  constexpr double smallest = std::numeric_limits<float>::denorm_min();
-  return std::isfinite(value) &&
-         std::abs(value - number) <= std::abs(number) * precision + smallest;
-}
-
-inline bool has_numbers_of(const nlohmann::json& value, const nlohmann::json& parsed);
-
-/// A set may have another order than its text.
-inline bool has_elements_of(const nlohmann::json& value, const nlohmann::json& parsed) {
-  if (value.size() == parsed.size() &&
-      std::equal(value.begin(), value.end(), parsed.begin(), has_numbers_of)) {
-    return true;
-  }
-  return std::all_of(value.begin(), value.end(), [&](const nlohmann::json& one) {
-    return std::any_of(parsed.begin(), parsed.end(), [&](const nlohmann::json& other) {
-      return one == other && has_numbers_of(one, other);
-    });
-  });
-}
-
-/// Whether each number in the value is the one that was parsed for it, where one was.
-inline bool has_numbers_of(const nlohmann::json& value, const nlohmann::json& parsed) {
-  if (value.is_number() && parsed.is_number()) {
-    return value.is_number_float()      ? is_number(value.get<double>(), parsed)
-           : value.is_number_unsigned() ? is_number(value.get<std::uint64_t>(), parsed)
-                                        : is_number(value.get<std::int64_t>(), parsed);
-  }
-  if (value.is_array() && parsed.is_array()) return has_elements_of(value, parsed);
-  if (!value.is_object() || !parsed.is_object()) return true;
-  for (const auto& [name, one] : value.items()) {
-    const auto other = parsed.find(name);
-    if (other != parsed.end() && !has_numbers_of(one, *other)) return false;
-  }
-  return true;
-}
-
-/// Whether to_json is the inverse of from_json; another unit, for instance, would make other
-/// numbers.
-template <class Value>
-bool gives_back(const nlohmann::json& made) {
-  try {
-    return nlohmann::json(made.template get<Value>()) == made;
-  } catch (const nlohmann::json::exception&) {
-    return false;
-  }
-}
-
-/// Whether to convert the number to some type of integers would be undefined.
-inline bool is_beyond_integers(const nlohmann::json& one) {
-  return one.is_number_float() && !(one.get<double>() > -1 && one.get<double>() < 128);
-}
-
-/// Calls the function with each such number.
-template <class Function>
-void for_each_beyond_integers(nlohmann::json& one, const Function& function) {
-  if (one.is_structured()) {
-    for (nlohmann::json& each : one) for_each_beyond_integers(each, function);
-  } else if (is_beyond_integers(one)) {
-    function(one);
-  }
-}
-
-/// Makes integers of such numbers where they are some, since each conversion of an integer is
-/// defined. Returns whether others are left.
-inline bool make_integers(nlohmann::json& parsed) {
-  bool are_left = false;
-  for_each_beyond_integers(parsed, [&are_left](nlohmann::json& one) {
-    const double number = one.get<double>();
-    if (number != std::trunc(number) || number <= -0x1p63 || number >= 0x1p64) {
-      are_left = true;
-    } else if (number < 0x1p63) {
-      one = static_cast<std::int64_t>(number);
-    } else {
-      one = static_cast<std::uint64_t>(number);
-    }
-  });
-  return are_left;
-}
-
-/// nlohmann's from_json converts numbers as static_cast does. What it made is converted back, since
-/// nothing else tells the types of a user's fields.
-/// Errors: permanent_error.
-template <class Value>
-void require_numbers(const Value& value, const nlohmann::json& parsed) {
-  if constexpr (std::is_constructible_v<nlohmann::json, const Value&>) {
-    const nlohmann::json made(value);
-    if (has_numbers_of(made, parsed) || !gives_back<Value>(made)) return;
-    throw permanent_error("a number does not fit into its field; the value became " +
-                          made.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
-  }
-}
-
-/// Refuses a number for an integer before it is converted, where that would be undefined: a half,
-/// which converts to each type, shows which field is an integer.
-/// Errors: permanent_error; std::bad_alloc.
-template <class Value>
-void require_floats_for_floats(nlohmann::json parsed) {
-  if constexpr (std::is_constructible_v<nlohmann::json, const Value&>) {
-    for_each_beyond_integers(parsed, [](nlohmann::json& one) { one = 0.5; });
-    try {
-      require_numbers(parsed.template get<Value>(), parsed);
-    } catch (const permanent_error&) {
-      throw permanent_error("a number does not fit into its field, which is an integer");
-    } catch (const std::bad_alloc&) {
-      throw;
-    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
-      // from_json may refuse the replacement, and not what was parsed
     }
   }
 }
 
-/// Errors: permanent_error; std::bad_alloc.
+/// Parses once, and calls from_json once.
+/// Errors: permanent_error, also for each std::exception of from_json; std::bad_alloc.
 template <class Value>
 Value parse_json(const record& source) {
-  const bool has_number = look_at_json(source.data());
+  refuse_deep_json_and_nul(source.data());
   try {
     auto parsed = nlohmann::json::parse(source.data());
     if constexpr (std::is_same_v<Value, nlohmann::json>) {
       return parsed;
     } else {
-      if (has_number && make_integers(parsed)) require_floats_for_floats<Value>(parsed);
-      auto value = parsed.template get<Value>();
-      if (has_number) require_numbers(value, parsed);
-      return value;
+      return parsed.template get<Value>();
     }
   } catch (const std::bad_alloc&) {
     throw;
@@ -247,43 +108,52 @@ Value parse_json(const record& source) {
         text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
     throw permanent_error(text);
   } catch (const std::exception& error) {
-    throw permanent_error(error.what());
+    const char* const text = error.what();
+    throw permanent_error(text != nullptr ? text : "a std::exception without a text");
   }
 }
 
-/// The values that a key was taken from, until the handler takes them: so each is parsed once. They
-/// are those of one shard. A record that comes again after a failure is parsed again.
+/// What parsing gave for the records that a key was asked of, until the handler takes it: so each
+/// record is parsed once for an attempt. The records are those of one shard.
 /// Thread safety: all functions may be called from any thread.
 template <class Value>
-class parsed_values {
+class parsed_records {
  public:
   /// Data that is no value has the partition key, and fails in the handler.
   /// Errors: what the function throws; std::bad_alloc.
   template <class Key>
   std::string key_of(const record& source, Key& key) {
-    std::optional<Value> value;
+    result parsed;
     try {
-      value.emplace(parse_json<Value>(source));
+      parsed.template emplace<Value>(parse_json<Value>(source));
     } catch (const permanent_error&) {
-      return std::string(source.partition_key().value_or(""));
+      parsed = std::current_exception();
     }
-    std::string text = key(std::as_const(*value));
+    const auto* const value = std::get_if<Value>(&parsed);
+    std::string text =
+        value != nullptr ? key(*value) : std::string(source.partition_key().value_or(""));
     const std::lock_guard lock(mutex_);
-    values_.insert_or_assign(values_.end(), source.position(), std::move(*value));
+    results_.insert_or_assign(results_.end(), source.position(), std::move(parsed));
     return text;
   }
+  /// A record that comes again after a failure is parsed again.
   /// Errors: those of parse_json.
   Value take(const record& source) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (auto known = values_.extract(source.position())) return std::move(known.mapped());
+    std::unique_lock lock(mutex_);
+    auto found = results_.extract(source.position());
+    lock.unlock();
+    if (!found) return parse_json<Value>(source);
+    if (const auto* error = std::get_if<std::exception_ptr>(&found.mapped())) {
+      std::rethrow_exception(*error);
     }
-    return parse_json<Value>(source);
+    return std::get<Value>(std::move(found.mapped()));
   }
 
  private:
+  using result = std::variant<std::exception_ptr, Value>;
+
   std::mutex mutex_;
-  std::map<sequence_position, Value> values_;
+  std::map<sequence_position, result> results_;
 };
 
 /// Calls the function with what its form asks for. A function of both forms gets the value alone.
@@ -418,12 +288,12 @@ class keyed_json {
     if (options.key) throw std::invalid_argument("parallel_options: json has a key, too");
     auto of_shard = [function = function_, key = key_, options = std::move(options),
                      make = std::move(make)] {
-      const auto values = std::make_shared<parsed_values<Value>>();
+      const auto records = std::make_shared<parsed_records<Value>>();
       auto own = options;
-      own.key = [values, key](const record& one) { return values->key_of(one, *key); };
-      return make(
-          with_values<Value>(function, [values](const record& one) { return values->take(one); }),
-          std::move(own));
+      own.key = [records, key](const record& source) { return records->key_of(source, *key); };
+      return make(with_values<Value>(
+                      function, [records](const record& source) { return records->take(source); }),
+                  std::move(own));
     };
     static_cast<void>(of_shard());  // refused now, if ever
     return [of_shard](const shard_context& shard) { return of_shard()(shard); };

@@ -33,8 +33,7 @@ constexpr std::chrono::milliseconds least_interval{1};
 
 bool metrics_outputs::is_any_on(const metrics_options& options) noexcept {
   using std::chrono::milliseconds;
-  return !options.directory.empty() || options.summary_interval > milliseconds(0) ||
-         options.cloudwatch_interval > milliseconds(0);
+  return !options.directory.empty() || options.cloudwatch_interval > milliseconds(0);
 }
 
 metrics_outputs::metrics_outputs(const metrics_options& options, log write_log, text write_text)
@@ -45,19 +44,16 @@ metrics_outputs::metrics_outputs(const metrics_options& options, log write_log, 
           options.directory.empty()
               ? clock::duration::zero()
               : std::max<clock::duration>(detail::clamped(options.write_interval), least_interval)),
-      summary_(detail::clamped(options.summary_interval)),
       cloudwatch_(detail::clamped(options.cloudwatch_interval)),
       has_file_(file_schedule_.is_on()) {}
 
 void metrics_outputs::start(clock::time_point now) {
   file_schedule_.start_due(now);
-  summary_.start(now);
   cloudwatch_.start(now);
 }
 
 metrics_outputs::clock::time_point metrics_outputs::due() const {
-  return std::min({has_file_ ? file_schedule_.due() : clock::time_point::max(), summary_.due(),
-                   cloudwatch_.due()});
+  return std::min(has_file_ ? file_schedule_.due() : clock::time_point::max(), cloudwatch_.due());
 }
 
 void metrics_outputs::write(const figures& current, const observer::shard_names& names,
@@ -70,12 +66,8 @@ void metrics_outputs::write(const figures& current, const observer::shard_names&
     file_schedule_.start(now);
     write_file(current, names);
   }
-  if (summary_.is_on() && (is_last || now >= summary_.due())) {
-    const auto time = summary_.take(now);
-    write_log_(log_level::info, summary_line(std::exchange(summarized_, current), current, time));
-  }
   if (cloudwatch_.is_on() && (is_last || now >= cloudwatch_.due())) {
-    cloudwatch_.take(now);
+    cloudwatch_.start(now);
     const auto date = std::chrono::system_clock::now();
     write_text_(cloudwatch_line(std::exchange(reported_, current), current, names, date) + '\n');
   }
@@ -395,17 +387,6 @@ class difference {
   const figures& now_;
 };
 
-std::string fixed(double value) {
-  char digits[64];
-  std::snprintf(digits, sizeof digits, "%.1f", value);
-  return digits;
-}
-
-std::string bytes(std::uint64_t count) {
-  if (count < 1'000'000) return fixed(static_cast<double>(count) / 1e3) + " kB";
-  return fixed(static_cast<double>(count) / 1e6) + " MB";
-}
-
 std::optional<std::string> cloudwatch_value(const difference& figures, metric figure,
                                             metrics_recorder::metric_type type) {
   switch (type) {
@@ -428,27 +409,6 @@ void append_dimension(std::string& out, std::string_view name, std::string_view 
 }
 
 }  // namespace
-
-std::string summary_line(const figures& previous, const figures& now,
-                         std::chrono::steady_clock::duration time) {
-  const difference change(previous, now);
-  const double seconds = std::chrono::duration<double>(time).count();
-  const auto counter = [&](metric figure) { return std::to_string(change.counter(figure)); };
-  const std::uint64_t records = change.counter(metric::records);
-  const auto mean = change.mean(metric::process_duration);
-  char interval[32];
-  std::snprintf(interval, sizeof interval, "%.0f", seconds);
-  return "in " + std::string(interval) + " s: " + std::to_string(records) + " records (" +
-         fixed(seconds > 0 ? static_cast<double>(records) / seconds : 0) + "/s), " +
-         bytes(change.counter(metric::record_bytes)) + ", " + counter(metric::batches) +
-         " batches" + (mean ? " of " + fixed(*mean * 1e3) + " ms" : "") + "; " +
-         fixed(change.gauge(metric::behind_latest)) + " s behind; " +
-         std::to_string(static_cast<std::uint64_t>(change.gauge(metric::in_flight_records))) +
-         " in flight; " + counter(metric::checkpoints) + " checkpoints, " +
-         counter(metric::checkpoint_errors) + " failed; " + counter(metric::retries) +
-         " retries, " + counter(metric::parked_records) + " parked, " +
-         counter(metric::skipped_records) + " skipped";
-}
 
 std::string cloudwatch_line(const figures& previous, const figures& now,
                             const observer::shard_names& names,

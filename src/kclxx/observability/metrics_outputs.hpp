@@ -47,7 +47,7 @@ class metrics_file {
   io::descriptor lock_;
 };
 
-/// The built-in outputs of one session: the text file, the summary and the CloudWatch line.
+/// The built-in outputs of one session: the text file and the CloudWatch line.
 ///
 /// Thread safety: none. Blocking: as long as the file system.
 class metrics_outputs {
@@ -80,8 +80,6 @@ class metrics_outputs {
     [[nodiscard]] clock::time_point due() const {
       return is_on() ? last_ + interval_ : clock::time_point::max();
     }
-    /// The time since the last call.
-    clock::duration take(clock::time_point now) { return now - std::exchange(last_, now); }
 
    private:
     clock::duration interval_;
@@ -97,11 +95,9 @@ class metrics_outputs {
   const log write_log_;
   const text write_text_;
   schedule file_schedule_;
-  schedule summary_;
   schedule cloudwatch_;
   bool has_file_;  // until it was removed
   std::optional<metrics_file> file_;
-  figures summarized_;
   figures reported_;
   bool has_file_failed_ = false;
   bool has_own_thrown_ = false;
@@ -125,13 +121,6 @@ std::string metrics_file_name(const observer::shard_names& names);
 
 /// What stands for an application or a stream whose name is not known.
 inline constexpr const char* unknown_name = "unknown";
-
-// What people and CloudWatch read: the changes since the last time, and the present state.
-
-/// "in 60 s: 12000 records (200.0/s), 1.2 MB, 12 batches of 4.1 ms; 0.3 s behind; 0 in flight;
-/// 12 checkpoints, 0 failed; 0 retries, 0 parked, 0 skipped".
-std::string summary_line(const figures& previous, const figures& now,
-                         std::chrono::steady_clock::duration time);
 
 /// A line of JSON in CloudWatch's embedded metric format: counters as what was added since
 /// `previous`, histograms as their mean (left out without a value), gauges as they are.

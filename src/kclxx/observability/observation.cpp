@@ -237,7 +237,6 @@ void read_seconds(const char* name, const detail::environment& variables,
 metrics_options with_environment(metrics_options options, const detail::environment& variables,
                                  std::vector<std::string>& problems) {
   if (auto directory = variables("KCLXX_METRICS_DIR")) options.directory = std::move(*directory);
-  read_seconds("KCLXX_SUMMARY_SECONDS", variables, options.summary_interval, problems);
   read_seconds("KCLXX_CLOUDWATCH_SECONDS", variables, options.cloudwatch_interval, problems);
   return options;
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -130,6 +131,17 @@ void count(const page_view& view);
 int main() {
   return kclxx::run(
       kclxx::each(kclxx::json<page_view>(count), {.bad_record = kclxx::bad_record::park}));
+}
+
+struct purchase {
+  std::uint32_t count = 0;
+};
+void from_json(const nlohmann::json& value, purchase& result);
+
+void from_json(const nlohmann::json& value, purchase& result) {
+  const auto& count = value.at("count");
+  if (!count.is_number_unsigned() || count > UINT32_MAX) throw std::out_of_range("count");
+  count.get_to(result.count);
 }
 
 }  // namespace json_form

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From events to figures, to Prometheus' text, to the summary and to CloudWatch's line.
+// From events to figures, to Prometheus' text and to CloudWatch's line.
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -309,25 +309,6 @@ TEST_CASE("a figure that Prometheus would not accept is left out alone",
         "it has two values with the same labels");
 }
 
-TEST_CASE("the summary reports what was done since the last one", "[observability][metrics]") {
-  const figures before = after({observer::batch_delivered{.records = 100, .bytes = 100}});
-  const figures now =
-      after({observer::batch_delivered{.records = 100, .bytes = 100},
-             observer::batch_delivered{
-                 .records = 1200, .bytes = 2'400'000, .millis_behind_latest = 300ms},
-             observer::callback_ended{observer::callback_kind::process_records, 4100us},
-             observer::checkpoint_answered{at, 6ms},
-             observer::checkpoint_answered{at, 6ms, "ThrottlingException"},
-             observer::record_retried{.position = at, .delay = 1s},
-             observer::record_parked{.position = at}});
-  CHECK(summary_line(before, now, 60s) ==
-        "in 60 s: 1200 records (20.0/s), 2.4 MB, 1 batches of 4.1 ms; 0.3 s behind; 0 in flight; "
-        "1 checkpoints, 1 failed; 1 retries, 1 parked, 0 skipped");
-  CHECK(summary_line(now, now, 60s) ==
-        "in 60 s: 0 records (0.0/s), 0.0 kB, 0 batches; 0.3 s behind; 0 in flight; "
-        "0 checkpoints, 0 failed; 0 retries, 0 parked, 0 skipped");
-}
-
 TEST_CASE("CloudWatch's line declares each metric that it has, with a unit",
           "[observability][metrics]") {
   const figures before = after({observer::batch_delivered{.records = 100, .bytes = 100}});
@@ -401,8 +382,8 @@ TEST_CASE("docs/metrics.md has the table of the families", "[observability][metr
 
 TEST_CASE("docs/metrics.md explains the switches that there are", "[observability][metrics]") {
   const std::string page = test::read_file(path);
-  for (const char* name : {"KCLXX_METRICS_DIR", "KCLXX_SUMMARY_SECONDS", "KCLXX_CLOUDWATCH_SECONDS",
-                           "KCLXX_LOG", "KCLXX_LOG_FILE"}) {
+  for (const char* name :
+       {"KCLXX_METRICS_DIR", "KCLXX_CLOUDWATCH_SECONDS", "KCLXX_LOG", "KCLXX_LOG_FILE"}) {
     CAPTURE(name);
     CHECK(page.find(name) != std::string::npos);
   }

@@ -22,6 +22,8 @@
 #include <variant>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "io/descriptor.hpp"
 #include "observability/metrics_outputs.hpp"
 #include "observability/observation.hpp"
@@ -40,6 +42,9 @@ using test::kept_log;
 using test::temporary_folder;
 using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
+
+/// In each of CloudWatch's lines.
+constexpr const char* cloudwatch_mark = "\"CloudWatchMetrics\"";
 
 const auto in_time = [] { return clock::now() + 30s; };
 
@@ -97,7 +102,9 @@ watching watch(const run_options& options, kept_log* log = nullptr,
   const auto write = [log](log_level level, const std::string& text) {
     if (log != nullptr) log->add({level, "", text});
   };
-  return observation::make(options, {"shardId-3", "orders", "billing", {}}, {write, {}, threw});
+  const auto write_text = [write](const std::string& text) { write(log_level::info, text); };
+  return observation::make(options, {"shardId-3", "orders", "billing", {}},
+                           {write, write_text, threw});
 }
 watching watch(std::vector<std::shared_ptr<observer>> observers) {
   run_options options;
@@ -331,40 +338,40 @@ TEST_CASE("a directory that is missing is reported once", "[observability][outpu
   {
     const auto outputs = watch(metrics_options{.directory = watched.directory + "/missing",
                                                .write_interval = 1ms,
-                                               .summary_interval = 1ms},
+                                               .cloudwatch_interval = 1ms},
                                watched.log);
     outputs->observe(observer::lease_gained{});
-    CHECK(watched.log.await(" records (", 5));  // before each of them the file was tried
+    CHECK(watched.log.await(cloudwatch_mark, 5));  // before each of them the file was tried
     CHECK(outputs->finish(in_time()));
   }
   auto entries = watched.log.entries();
-  std::erase_if(entries, [](const auto& one) { return test::contains(one.text, " records ("); });
+  std::erase_if(entries, [](const auto& one) { return test::contains(one.text, cloudwatch_mark); });
   REQUIRE(entries.size() == 1);
   CHECK(entries[0].text == "cannot write the metrics to " + watched.directory +
                                "/missing/kclxx.billing.shardId-3.prom: No such file or directory");
 }
 
-TEST_CASE("the summary comes at its interval and at the end", "[observability][outputs]") {
+TEST_CASE("CloudWatch's line comes at its interval and at the end, each with what is new",
+          "[observability][outputs]") {
   kept_log log;
-  const auto outputs = watch(metrics_options{.summary_interval = 20ms}, log);
+  const auto outputs = watch(metrics_options{.cloudwatch_interval = 20ms}, log);
   outputs->observe(observer::lease_gained{});
   outputs->observe(observer::batch_delivered{.records = 3});
-  CHECK(log.await(" records ("));
+  CHECK(log.await(cloudwatch_mark));
   outputs->observe(observer::batch_delivered{.records = 4});
   CHECK(outputs->finish(in_time()));
   std::size_t records = 0;
   for (const log_entry& entry : log.entries()) {
-    const std::size_t begin = entry.text.find(": ") + 2;
-    records += std::stoul(entry.text.substr(begin));
+    records += nlohmann::json::parse(entry.text).at("Records").get<std::size_t>();
   }
   CHECK(records == 7);
 }
 
 TEST_CASE("the environment switches the outputs on, and bad values are described",
           "[observability][outputs]") {
+  const std::string value = GENERATE("60", "a minute");
   const std::map<std::string, std::string> variables{{"KCLXX_METRICS_DIR", "/var/lib/metrics"},
-                                                     {"KCLXX_SUMMARY_SECONDS", "60"},
-                                                     {"KCLXX_CLOUDWATCH_SECONDS", "a minute"}};
+                                                     {"KCLXX_CLOUDWATCH_SECONDS", value}};
   const auto look_up = [&](const char* name) {
     const auto found = variables.find(name);
     return found == variables.end() ? std::nullopt : std::optional(found->second);
@@ -372,11 +379,15 @@ TEST_CASE("the environment switches the outputs on, and bad values are described
   std::vector<std::string> problems;
   const metrics_options options = with_environment(metrics_options{}, look_up, problems);
   CHECK(options.directory == "/var/lib/metrics");
-  CHECK(options.summary_interval == 60s);
-  CHECK(options.cloudwatch_interval == 0s);
-  CHECK(problems == std::vector<std::string>{
-                        "KCLXX_CLOUDWATCH_SECONDS=a minute is not a number of seconds from 0 to "
-                        "86400: it is ignored"});
+  if (value == "60") {
+    CHECK(options.cloudwatch_interval == 60s);
+    CHECK(problems.empty());
+  } else {
+    CHECK(options.cloudwatch_interval == 0s);
+    CHECK(problems == std::vector<std::string>{
+                          "KCLXX_CLOUDWATCH_SECONDS=a minute is not a number of seconds from 0 to "
+                          "86400: it is ignored"});
+  }
   const auto nothing = [](const char*) { return std::nullopt; };
   CHECK(with_environment(metrics_options{}, nothing, problems).directory.empty());
 }
@@ -389,7 +400,7 @@ TEST_CASE("an observer that does not return does not keep the outputs from their
       watch(run_options{.metrics = {.directory = watched.directory,
                                     .write_interval = std::chrono::milliseconds::max(),
                                     .remove_at_end = false,
-                                    .summary_interval = 1h},
+                                    .cloudwatch_interval = 1h},
                         .observers = {slow}},
             &watched.log);
   both->observe(observer::lease_gained{});
@@ -397,7 +408,7 @@ TEST_CASE("an observer that does not return does not keep the outputs from their
   both->observe(observer::batch_delivered{.records = 4711});
   CHECK_FALSE(both->finish(clock::now() + 10ms));
   CHECK(watched.has("} 4711\n"));
-  CHECK(watched.log.await("4711 records"));
+  CHECK(watched.log.await(R"("Records":4711)"));
   slow->release();
 }
 
