@@ -123,5 +123,5 @@ if __name__ == "__main__":
     if len(sys.argv) > 1:
         PROGRAMS = dict(zip(("kclxx", "word_count", "print_records"), map(os.path.abspath, sys.argv[1:4])))
         usage = subprocess.run([PROGRAMS["kclxx"], "--help"], text=True, capture_output=True, check=True).stdout
-        PROGRAMS["has_host"] = "daemon" in usage.split()
+        PROGRAMS["has_host"] = re.search(r"^  daemon ", usage, re.MULTILINE) is not None
     unittest.main(argv=sys.argv[:1])

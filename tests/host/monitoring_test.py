@@ -19,9 +19,9 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parent / "e2e"))
-from harness import dialogue  # noqa: E402
-from harness.waiting import SECONDS, wait_for  # noqa: E402
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import dialogue  # noqa: E402
+from waiting import SECONDS, wait_for  # noqa: E402
 
 CHILD = None
 MONITORING = pathlib.Path(__file__).resolve().parents[2] / "docs" / "host" / "monitoring"

@@ -20,9 +20,9 @@ import tempfile
 import time
 import unittest
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
-from harness import dialogue  # noqa: E402
-from harness.waiting import SECONDS, wait_for  # noqa: E402
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import dialogue  # noqa: E402
+from waiting import SECONDS, wait_for  # noqa: E402
 
 KCLXX = CLICKSTREAM = None
 ROOT = pathlib.Path(__file__).resolve().parents[2]

@@ -11,7 +11,7 @@ from .aws import LeaseTable, Stream
 from .journal import Journals
 from .processes import Process
 from .producer import Producer
-from .waiting import SECONDS, TimedOut, wait_for
+from waiting import SECONDS, TimedOut, wait_for
 
 # What makes workers share faster than in production, beside what is in properties/local.properties.
 # 3.x looks every 5 s whether a worker's throughput is more than 40 % off the mean. If it looks

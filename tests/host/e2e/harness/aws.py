@@ -17,7 +17,7 @@ import botocore.config  # noqa: E402
 import botocore.exceptions  # noqa: E402
 
 from .journal import SHARD_END, Position  # noqa: E402
-from .waiting import SECONDS, wait_for  # noqa: E402
+from waiting import SECONDS, wait_for  # noqa: E402
 
 
 def client(service, url):

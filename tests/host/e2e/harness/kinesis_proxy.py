@@ -7,7 +7,7 @@ import pathlib
 import urllib.request
 
 from .processes import Process
-from .waiting import SECONDS, wait_for
+from waiting import SECONDS, wait_for
 
 
 class KinesisProxy:

@@ -5,7 +5,7 @@ import pathlib
 import signal
 import subprocess
 
-from .waiting import wait_for
+from waiting import wait_for
 
 
 def members(group):

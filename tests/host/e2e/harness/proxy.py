@@ -16,7 +16,7 @@ import uuid
 import zlib
 
 from .journal import SHARD_END, Position
-from .waiting import SECONDS
+from waiting import SECONDS
 
 
 class Stored(typing.NamedTuple):

@@ -18,7 +18,7 @@ if __name__ == "__main__":
     import harness  # noqa: F401
 
 from . import aws, settings  # noqa: E402
-from .waiting import SECONDS, wait_for  # noqa: E402
+from waiting import SECONDS, wait_for  # noqa: E402
 
 
 

@@ -5,7 +5,7 @@ import json
 import subprocess
 import threading
 
-from harness.waiting import SECONDS
+from waiting import SECONDS
 
 
 class Child:
