@@ -114,6 +114,20 @@ bool is_own(const std::string& name) {
   return name.starts_with("kclxx-") && (name.ends_with(".jar") || name.ends_with(".sha256"));
 }
 
+/// Takes the files of ours out of `names`, and gives the jars that count: those with a checksum. A
+/// process that was killed can leave one without the other, and neither runs then.
+std::vector<checksum> take_own(std::set<std::string>& names, const fs::path& folder) {
+  std::vector<checksum> own;
+  for (const std::string& name : names) {
+    if (!is_own(name) || !name.ends_with(".sha256")) continue;
+    for (checksum& jar : parsed(text_of_file((folder / name).string()), folder / name)) {
+      if (is_own(jar.name) && names.count(jar.name) == 1) own.push_back(std::move(jar));
+    }
+  }
+  std::erase_if(names, is_own);
+  return own;
+}
+
 /// The expected files. Errors: command_error for the first entry of a folder that is not as
 /// expected: `subject`, that entry, and `remedy`.
 std::vector<fs::path> compare(const fs::path& folder, std::string_view checksums,
@@ -125,14 +139,9 @@ std::vector<fs::path> compare(const fs::path& folder, std::string_view checksums
   std::set<std::string> names = names_in(folder);
   names.erase(checksum_file);
   std::vector<fs::path> files;
-  for (const std::string& name : names) {
-    if (!is_own(name) || !name.ends_with(".sha256")) continue;
-    for (checksum& one : parsed(text_of_file((folder / name).string()), folder / name)) {
-      if (is_own(one.name)) expected.push_back(std::move(one));
-    }
-  }
-  std::erase_if(names,
-                [](const std::string& name) { return name.ends_with(".sha256") && is_own(name); });
+  std::vector<checksum> own = take_own(names, folder);
+  for (const checksum& jar : own) names.insert(jar.name);
+  std::move(own.begin(), own.end(), std::back_inserter(expected));
   for (const checksum& one : expected) {
     expect(names.erase(one.name) == 1, one.name, " is missing");
     expect(S_ISREG(status_of(folder / one.name).st_mode), one.name, " was changed");
@@ -282,12 +291,11 @@ std::string own_jar(std::string_view hash) { return "kclxx-" + std::string(hash)
 bool is_own_jar(const fs::path& file) { return is_own(file.filename().string()); }
 
 void install_own_jar(const fs::path& jar, const fs::path& folder) {
-  const std::string name = jar.filename().string();
-  const std::string hash = hash_of(jar);
-  fs::path sums = folder / name;
+  fs::path sums = jar;
   sums.replace_extension(".sha256");
-  fs::rename(jar, folder / name);
-  write_file(sums, hash + "  " + name + "\n");
+  write_file(sums, hash_of(jar) + "  " + jar.filename().string() + "\n");
+  fs::rename(sums, folder / sums.filename());
+  fs::rename(jar, folder / jar.filename());
 }
 
 std::string hash_of(const fs::path& file) {

@@ -55,8 +55,9 @@ std::vector<std::filesystem::path> fetch_package(
 /// The name of a jar that this program compiles and puts beside fetched ones: kclxx-HASH.jar.
 std::string own_jar(std::string_view hash);
 bool is_own_jar(const std::filesystem::path& file);
-/// Moves it there, with its checksum. It is among the files of the folder from then on, last.
-/// Errors: command_error.
+/// Moves it there. Its checksum goes first, since a jar counts only with its checksum. It is among
+/// the files of the folder from then on, last. Precondition: the cache is locked. Errors:
+/// command_error.
 void install_own_jar(const std::filesystem::path& jar, const std::filesystem::path& folder);
 
 /// The SHA-256 of a file, in hexadecimal digits. Errors: command_error.

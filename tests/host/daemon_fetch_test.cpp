@@ -3,6 +3,7 @@
 #include <array>
 #include <csignal>
 #include <fcntl.h>
+#include <sstream>
 #include <string>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -27,6 +28,14 @@ std::string one_line(const std::string& text) {
   return text.substr(0, text.size() - 1);
 }
 
+/// A `jar` that lists a class for each source.
+const std::string jar_program =
+    "case $1 in\n"
+    "  --list) for source in " KCLXX_SOURCE_DIR
+    "/src/host/java/*.java; do echo x/$(basename $source .java).class; done ;;\n"
+    "  *) echo classes > $3 ;;\n"
+    "esac\n";
+
 /// With Java and Maven.
 struct fetching : sandbox {
   fetching() {
@@ -45,6 +54,20 @@ struct fetching : sandbox {
     CAPTURE(fetch.err);
     REQUIRE(fetch.status == 0);
     return one_line(fetch.out);
+  }
+  void with_jdk() const {
+    program("bin/javac",
+            "while [ $1 != -d ]; do shift; done\nmkdir $2\necho compiled >> $HOME/asked\n");
+    program("bin/jar", jar_program);
+  }
+  /// The jar that was compiled beside the others.
+  static fs::path own_jar(const fs::path& folder) {
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      const std::string name = entry.path().filename().string();
+      if (name.starts_with("kclxx-") && name.ends_with(".jar")) return entry.path();
+    }
+    FAIL("there is no jar of kclxx in " << folder);
+    return {};
   }
   /// What each command that uses the jars says.
   void check_refused(const std::string& what) const {
@@ -222,23 +245,14 @@ TEST_CASE("a folder that --jars names is compared with its own checksums, if it 
 TEST_CASE("where there is a JDK fetch compiles the reader, and its jar is compared, too",
           "[daemon][fetch][run]") {
   const fetching box;
-  box.program("bin/javac",
-              "while [ $1 != -d ]; do shift; done\nmkdir $2\necho compiled >> $HOME/asked\n");
-  box.program("bin/jar", "while [ $1 != --file ]; do shift; done\necho classes > $2\n");
+  box.with_jdk();
   const auto first = box.kclxx({"daemon", "fetch"});
   REQUIRE(first.status == 0);
   CHECK_FALSE(contains(first.err, "JDK"));
   const fs::path folder = one_line(first.out);
   const std::string asked = box.read("asked");
   CHECK(contains(asked, "compiled"));
-  fs::path own;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.path().filename().string().starts_with("kclxx-") &&
-        entry.path().extension() == ".jar") {
-      own = entry.path();
-    }
-  }
-  REQUIRE(fs::exists(own));
+  const fs::path own = box.own_jar(folder);
   CHECK(box.kclxx({"daemon", "fetch"}).err.empty());
   CHECK(box.read("asked") == asked);
   const auto run = box.kclxx({"daemon", "run", "a.properties"});
@@ -250,8 +264,60 @@ TEST_CASE("where there is a JDK fetch compiles the reader, and its jar is compar
       folder.string() + " is not as it was fetched: " + own.filename().string() +
       " was changed; remove the folder, and fetch again: kclxx daemon fetch --kcl 3\n");
   fs::remove(own);
-  std::ofstream(folder / "kclxx-own.jar") << "other";
+  std::ofstream(folder / "kclxx-own.zip") << "other";
   box.check_refused(folder.string() + " is not as it was fetched: ");
+}
+
+TEST_CASE("what a killed fetch has left of the jar that it compiles neither runs nor is in the way",
+          "[daemon][fetch][run]") {
+  const fetching box;
+  box.with_jdk();
+  const fs::path folder = box.fetched();
+  const fs::path own = box.own_jar(folder);
+  fs::path sums = own;
+  sums.replace_extension(".sha256");
+  const bool is_jar_left = GENERATE(true, false);
+  CAPTURE(is_jar_left);
+  fs::remove(is_jar_left ? sums : own);
+  fs::create_directory(box / (".cache/kclxx/." + folder.filename().string() + ".classes.killed"));
+  const auto run = box.kclxx({"daemon", "run", "a.properties"});
+  CHECK(run.status == 0);
+  CHECK_FALSE(contains(run.out, own.string()));
+  CHECK(box.fetched() == folder);
+  CHECK(contains(box.kclxx({"daemon", "run", "a.properties"}).out, own.string()));
+  CHECK(box.list(".cache/kclxx").size() == 2);  // and the lock
+}
+
+TEST_CASE("a jar without one of its classes is not installed", "[daemon][fetch]") {
+  const fetching box;
+  box.with_jdk();
+  box.program("bin/jar",
+              "case $1 in --list) echo x/PropertiesReader.class;; *) echo classes > $3;; esac\n");
+  const auto fetch = box.kclxx({"daemon", "fetch"});
+  CHECK(fetch.status == 5);
+  CHECK(contains(fetch.err,
+                 "left out the class of BatchMessageWriter.java, so nothing was installed"));
+  box.program("bin/jar", jar_program);
+  CHECK(fs::exists(box.own_jar(box.fetched())));
+}
+
+TEST_CASE("two workers of a new machine fetch at once, and one of them compiles",
+          "[daemon][fetch]") {
+  const fetching box;
+  box.with_jdk();
+  forked_copy first = box.start({KCLXX_TOOL, "daemon", "fetch"});
+  forked_copy second = box.start({KCLXX_TOOL, "daemon", "fetch"});
+  const auto one = first.result();
+  const auto other = second.result();
+  CAPTURE(one.err, other.err);
+  CHECK(one.status == 0);
+  CHECK(other.status == 0);
+  CHECK(one.out == other.out);
+  std::istringstream asked(box.read("asked"));
+  int compiled = 0;
+  for (std::string line; std::getline(asked, line);) compiled += line == "compiled" ? 1 : 0;
+  CHECK(compiled == 1);
+  CHECK(contains(box.kclxx({"daemon", "run", "a.properties"}).out, "kclxx-"));
 }
 
 TEST_CASE("another version is fetched with the daemon of its own or the tested one, uncompared",

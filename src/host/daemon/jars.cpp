@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <iostream>
 #include <regex>
+#include <unistd.h>
 
 #include <boost/algorithm/string/replace.hpp>
 
@@ -92,44 +94,91 @@ bool succeeds(const std::vector<std::string>& command) {
   }
 }
 
-/// Compiles src/host/java beside the jars, unless that is there. The daemon starts without, so
-/// nothing here is an error.
-void compile_sources(const fs::path& folder, std::vector<fs::path> jars) {
-  if (own_jar_among(jars)) return;
-  const fs::path work = folder.string() + ".classes";
-  const fs::path jar = work / own_jar(embedded::java_sources.name);
-  const fs::path tools = fs::path(find_java()).parent_path();
-  const auto tool = [&](const char* name) {
+/// A folder of a name that nobody else has, which goes with this object.
+class work_folder {
+ public:
+  explicit work_folder(const fs::path& prefix) : path_(prefix.string() + "XXXXXX") {
+    if (::mkdtemp(path_.data()) == nullptr) cannot_set_up(path_, "made");
+  }
+  ~work_folder() {
     std::error_code error;
-    return fs::exists(tools / name, error) ? (tools / name).string() : std::string(name);
-  };
+    fs::remove_all(path_, error);
+  }
+  work_folder(const work_folder&) = delete;
+  work_folder& operator=(const work_folder&) = delete;
+  [[nodiscard]] fs::path operator/(const std::string& name) const { return fs::path(path_) / name; }
+
+ private:
+  std::string path_;
+};
+
+/// Java's tool of that name, beside the Java that runs, or in PATH.
+std::string java_tool(const char* name) {
+  const fs::path beside = fs::path(find_java()).parent_path() / name;
   std::error_code error;
-  fs::remove_all(work, error);
-  if (!fs::create_directory(work, error)) return;
+  return fs::exists(beside, error) ? beside.string() : name;
+}
+
+/// The class of a source, as a jar lists it.
+bool lists_class(const std::string& listing, const embedded::file& source) {
+  return listing.find('/' + fs::path(source.name).stem().string() + ".class\n") !=
+         std::string::npos;
+}
+
+/// The jar of src/host/java in the folder `work`, with every class that it must have. Nothing:
+/// there is no JDK.
+std::optional<fs::path> compiled(const work_folder& work, const std::vector<fs::path>& jars) {
+  fs::path jar = work / own_jar(embedded::java_sources.name);
   const std::string classes = (work / "classes").string();
-  std::vector<std::string> compile{tool("javac"),     "--release",  "8",
-                                   "-Xlint:-options", "-proc:none", "-d",
-                                   classes,           "-cp",        class_path(jars)};
-  const bool has_writer = has_tested_daemon(jars);
-  for (const embedded::file& one : embedded::java_sources.files) {
-    const bool is_of_writer =
-        one.name == "BatchMessageWriter.java" || one.name == "MultiLangRecordProcessorFactory.java";
-    if (is_of_writer && !has_writer) continue;  // another daemon may not have what it needs
-    write_file(work / one.name, one.text);
-    compile.push_back((work / one.name).string());
+  std::vector<std::string> compile{java_tool("javac"), "--release", "8",     "-Xlint:-options",
+                                   "-proc:none",       "-d",        classes, "-cp",
+                                   class_path(jars)};
+  std::vector<embedded::file> sources(embedded::java_sources.files.begin(),
+                                      embedded::java_sources.files.end());
+  if (!has_tested_daemon(jars)) {  // another daemon may not have what the writer needs
+    std::erase_if(sources, [](const embedded::file& source) {
+      return source.name == "BatchMessageWriter.java" ||
+             source.name == "MultiLangRecordProcessorFactory.java";
+    });
   }
-  if (succeeds(compile) &&
-      succeeds({tool("jar"), "--create", "--file", jar.string(), "-C", classes, "."})) {
-    install_own_jar(jar, folder);
-  } else {
-    std::cerr
-        << "kclxx daemon fetch: there is no JDK (javac, jar) of Java 9 or newer, so `daemon "
-           "check` will judge the keys, not the values, and `run` will not notice two streams "
-           "under one applicationName, and take the daemon's own writer of batches; on Debian: "
-           "apt-get install openjdk-17-jdk-headless, and fetch again"
-        << std::endl;
+  for (const embedded::file& source : sources) {
+    write_file(work / std::string(source.name), source.text);
+    compile.push_back((work / std::string(source.name)).string());
   }
-  fs::remove_all(work, error);
+  if (!succeeds(compile) ||
+      !succeeds({java_tool("jar"), "--create", "--file", jar.string(), "-C", classes, "."})) {
+    return std::nullopt;
+  }
+  const std::string listing =
+      run_program({java_tool("jar"), "--list", "--file", jar.string()}).output;
+  for (const embedded::file& source : sources) {
+    if (!lists_class(listing, source)) {
+      cannot_set_up("javac and jar left out the class of " + std::string(source.name) +
+                    ", so nothing was installed");
+    }
+  }
+  return jar;
+}
+
+/// Compiles src/host/java beside the jars, unless that is there. The daemon starts without, so a
+/// cache that cannot be written and a missing JDK are no errors.
+void add_own_jar(const fs::path& cache, const package& wanted, const std::string& fetch) {
+  if (::access(cache.c_str(), W_OK) == -1) return;
+  const io::descriptor lock = lock_folder(cache);
+  std::vector<fs::path> jars = files_of(cache, wanted, fetch);
+  if (own_jar_among(jars)) return;  // another process was first
+  const std::string prefix = "." + std::string(wanted.folder) + ".classes.";
+  for (const auto& entry : fs::directory_iterator(cache)) {
+    // The lock is free, so its process was killed.
+    if (entry.path().filename().string().starts_with(prefix)) fs::remove_all(entry.path());
+  }
+  const work_folder work(cache / prefix);
+  if (const auto jar = compiled(work, jars)) return install_own_jar(*jar, cache / wanted.folder);
+  std::cerr << "kclxx daemon fetch: there is no JDK (javac, jar) of Java 9 or newer, so `daemon "
+               "check` will judge the keys, not the values, and `run` will not notice two streams "
+               "under one applicationName, and take the daemon's own writer of batches; on Debian: "
+               "apt-get install openjdk-17-jdk-headless, and fetch again"
+            << std::endl;
 }
 
 }  // namespace
@@ -215,10 +264,11 @@ fs::path fetch_jars(const std::string& cache, const kcl_choice& kcl) {
     run_maven(folder, pom_with(tested.core, tested.daemon),
               "the daemon of " + std::string(name_of(kcl.which)));
   };
-  const auto files = fetch_package(cache_at(cache), wanted.get(), fetch_command(kcl, cache), fill);
+  const std::string fetch = fetch_command(kcl, cache);
+  std::vector<fs::path> files = fetch_package(cache_at(cache), wanted.get(), fetch, fill);
   fs::path place = cache_at(cache) / wanted.name;
   expect_main_jar(files, kcl.which, place);
-  compile_sources(place, files);
+  if (!own_jar_among(files)) add_own_jar(cache_at(cache), wanted.get(), fetch);
   return place;
 }
 
