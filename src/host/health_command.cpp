@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -35,10 +36,12 @@ struct shard_figures {
   std::uint64_t process = 0;
   /// When the oldest call that still runs began, since 1970; 0: none does.
   seconds oldest_call{0};
+  bool is_in_outage = false;  ///< its circuit is open
 };
 
 constexpr std::string_view oldest_call = "kclxx_oldest_call_timestamp_seconds";
 constexpr std::string_view process_id = "kclxx_process_id";
+constexpr std::string_view circuit_open = "kclxx_circuit_open";
 
 /// The line of a family that has one sample: what follows its name.
 std::string_view sample_of(std::string_view text, std::string_view family) {
@@ -49,6 +52,10 @@ std::string_view sample_of(std::string_view text, std::string_view family) {
   const auto end = text.find('\n');
   if (end == std::string_view::npos) throw std::runtime_error("it ends within a line");
   return text.substr(0, end);
+}
+
+bool has_family(std::string_view text, std::string_view family) {
+  return text.find("\n" + std::string(family) + "{") != std::string_view::npos;
 }
 
 double value_of(std::string_view text, std::string_view family) {
@@ -80,7 +87,8 @@ std::string shard_of(std::string_view sample) {
 shard_figures parse_figures(std::string_view text) {
   return {shard_of(sample_of(text, process_id)),
           static_cast<std::uint64_t>(value_of(text, process_id)),
-          seconds(value_of(text, oldest_call))};
+          seconds(value_of(text, oldest_call)),
+          has_family(text, circuit_open) && value_of(text, circuit_open) > 0};
 }
 
 struct limits {
@@ -136,7 +144,7 @@ std::string text_of(seconds time) {
   return to_text(std::chrono::duration_cast<std::chrono::milliseconds>(time));
 }
 
-enum class shard_health { alive, ended, failed };
+enum class shard_health { alive, in_outage, ended, failed };
 
 shard_health look_at(const std::filesystem::path& path, const limits& limit) {
   const auto failed = [&](const std::string& message) {
@@ -154,7 +162,9 @@ shard_health look_at(const std::filesystem::path& path, const limits& limit) {
     }
     // When it was written: what has happened since then is not known.
     const seconds running = now() - file.age - found.oldest_call;
-    if (found.oldest_call.count() == 0 || running <= limit.stuck) return shard_health::alive;
+    if (found.oldest_call.count() == 0 || running <= limit.stuck) {
+      return found.is_in_outage ? shard_health::in_outage : shard_health::alive;
+    }
     return failed(found.shard + " is stuck: a handler or callback of " + process + " runs for " +
                   text_of(running));
   } catch (const std::system_error& error) {
@@ -181,21 +191,27 @@ std::vector<std::filesystem::path> files_in(const std::filesystem::path& directo
   return files;
 }
 
-command_status run_health(const std::string& directory, const limits& limit) {
+command_status run_health(const std::string& directory, const limits& limit, bool allow_empty) {
   const auto files = files_in(directory);
-  std::size_t alive = 0;
-  std::size_t ended = 0;
-  for (const auto& path : files) {
-    const shard_health one = look_at(path, limit);
-    if (one == shard_health::alive) ++alive;
-    if (one == shard_health::ended) ++ended;
-  }
-  if (alive + ended < files.size()) return command_status::finding;
-  std::cout << directory << ": " << alive << (alive == 1 ? " shard gets" : " shards get") << " on";
-  if (ended > 0) std::cout << "; " << ended << " left by processes that have ended";
   if (files.empty()) {
-    std::cout << ": it has no files of kclxx (KCLXX_METRICS_DIR); children that do not use kclxx "
-                 "write none";
+    std::cout << directory
+              << " has no files of kclxx (KCLXX_METRICS_DIR): children that do not use kclxx and "
+                 "workers without shards "
+                 "write none; --allow-empty takes that for healthy"
+              << std::endl;
+    return allow_empty ? command_status::ok : command_status::finding;
+  }
+  std::map<shard_health, std::size_t> shards;
+  for (const auto& path : files) ++shards[look_at(path, limit)];
+  if (shards[shard_health::failed] > 0) return command_status::finding;
+  const std::size_t alive = shards[shard_health::alive] + shards[shard_health::in_outage];
+  std::cout << directory << ": no handler is stuck in " << alive
+            << (alive == 1 ? " shard" : " shards");
+  if (const auto count = shards[shard_health::in_outage]; count > 0) {
+    std::cout << "; " << count << " of them in an outage (the circuit is open)";
+  }
+  if (const auto count = shards[shard_health::ended]; count > 0) {
+    std::cout << "; " << count << " left by processes that have ended";
   }
   std::cout << std::endl;
   return command_status::ok;
@@ -209,9 +225,8 @@ void add_health_command(CLI::App& app, invocation& run) {
       {"health",
        "Tells from the metrics' files in DIR (KCLXX_METRICS_DIR) whether the shards of a worker\n"
        "get on, for a probe on the worker's machine or in its container. Exit status 0: yes, 1: a\n"
-       "handler is stuck, a process no longer writes, or a file cannot be used; a line names "
-       "each.\n"
-       "How far a shard is behind does not count, and neither does a worker without shards.",
+       "handler is stuck, a process no longer writes, a file cannot be used, or there is no file;\n"
+       "a line names each. How far a shard is behind does not count, and neither does an outage.",
        "kclxx health /run/kclxx --stuck-after 900"},
       child_use::none, run);
   auto directory = std::make_shared<std::string>();
@@ -221,8 +236,11 @@ void add_health_command(CLI::App& app, invocation& run) {
               "How long a handler, initialize or process_records may run");
   add_seconds(command, "--stale-after", limit->stale,
               "How old the file of a process that lives may be; it is written every 15 s");
+  auto allow_empty = std::make_shared<bool>(false);
+  command.add_flag("--allow-empty", *allow_empty,
+                   "No file is no finding: for a worker that may have no shard");
   command.callback(
-      [directory, limit, &run] { run.status = static_cast<int>(run_health(*directory, *limit)); });
+      [=, &run] { run.status = static_cast<int>(run_health(*directory, *limit, *allow_empty)); });
 }
 
 }  // namespace kclxx::host

@@ -87,7 +87,8 @@ TEST_CASE("a child is alive until its callback runs for too long, and its death 
   one.wait_exit();
   const auto dead = is_alive();
   CHECK(dead.status == 0);
-  CHECK_THAT(dead.out, Contains("0 shards get on; 1 left by processes that have ended"));
+  CHECK_THAT(dead.out,
+             Contains("no handler is stuck in 0 shards; 1 left by processes that have ended"));
 }
 
 TEST_CASE("a file that is not written any more is stale while its process lives",
@@ -133,6 +134,14 @@ TEST_CASE("how far a shard is behind does not count, nor a wait for a retry", "[
   CHECK(health(folder.path()).status == 0);
 }
 
+TEST_CASE("an outage is told, and is no fault of the shard", "[process][health]") {
+  metrics_folder folder;
+  folder.write(figures(0, ::getpid()) + "kclxx_circuit_open{shard=\"shardId-5\"} 1\n");
+  const auto seen = health(folder.path());
+  CHECK(seen.status == 0);
+  CHECK_THAT(seen.out, Contains("in 1 shard; 1 of them in an outage (the circuit is open)"));
+}
+
 TEST_CASE("a stranger's lock on the file of a process that has ended changes nothing",
           "[process][health]") {
   metrics_folder folder;
@@ -146,7 +155,8 @@ TEST_CASE("a stranger's lock on the file of a process that has ended changes not
   REQUIRE(::fcntl(stranger.get(), F_OFD_SETLK, &shared) == 0);
   const auto seen = health(folder.path());
   CHECK(seen.status == 0);
-  CHECK_THAT(seen.out, Contains("0 shards get on; 1 left by processes that have ended"));
+  CHECK_THAT(seen.out,
+             Contains("no handler is stuck in 0 shards; 1 left by processes that have ended"));
 }
 
 TEST_CASE("health reads regular files alone, and no more than a file of metrics can have",
@@ -171,8 +181,9 @@ TEST_CASE("health reads regular files alone, and no more than a file of metrics 
 TEST_CASE("what health cannot use is named", "[process][health]") {
   metrics_folder folder;
   const auto empty = health(folder.path());
-  CHECK(empty.status == 0);
-  CHECK_THAT(empty.out, Contains("it has no files of kclxx (KCLXX_METRICS_DIR)"));
+  CHECK(empty.status == 1);
+  CHECK_THAT(empty.out, Contains("has no files of kclxx (KCLXX_METRICS_DIR)"));
+  CHECK(health(folder.path(), {"--allow-empty"}).status == 0);
   std::ofstream(folder.path() / "other.prom") << "x 1\n";
   CHECK(health(folder.path()).out == empty.out);
 

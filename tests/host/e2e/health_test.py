@@ -52,7 +52,7 @@ class Health(DaemonCase):
                      f"their last position")
 
     def health(self):
-        run = subprocess.run([settings.TOOL, "health", self.metrics, "--stuck-after", str(STUCK_AFTER)],
+        run = subprocess.run([settings.TOOL, "health", self.metrics, "--stuck-after", str(STUCK_AFTER), "--allow-empty"],
                              stdout=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL)
         return run.returncode, run.stdout.splitlines()
 
