@@ -73,7 +73,7 @@ TEST_CASE("a child is alive until its callback runs for too long, and its death 
   start(one);
   const auto is_alive = [&] { return health(folder.path(), {"--stuck-after", "2"}); };
   REQUIRE(eventually(
-      [&] { return health(folder.path()).out.find("1 shard gets on") != std::string::npos; }));
+      [&] { return health(folder.path()).out.find("no handler is stuck in 1 shard") != std::string::npos; }));
   CHECK(is_alive().status == 0);
 
   one.records({"sleep"});
@@ -127,7 +127,7 @@ TEST_CASE("how far a shard is behind does not count, nor a wait for a retry", "[
   folder.write(figures(date() + 60, ::getpid()));
   const auto found = health(folder.path());
   CHECK(found.status == 0);
-  CHECK(found.out == folder.path().string() + ": 1 shard gets on\n");
+  CHECK(found.out == folder.path().string() + ": no handler is stuck in 1 shard\n");
   folder.write(figures(date() - 601, ::getpid()));
   CHECK(health(folder.path()).status == 1);
   folder.write(figures(date() - 590, ::getpid()));
