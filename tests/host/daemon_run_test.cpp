@@ -99,6 +99,16 @@ TEST_CASE("run chooses Java's options, and takes back what the user or a variabl
   CHECK(options({}, {"JAVA_TOOL_OPTIONS= -XX:MaxRAMPercentage=75  -Da=b",
                      "_JAVA_OPTIONS=-XX:+UseZGC", "JDK_JAVA_OPTIONS=-XX:MetaspaceSize=9m"}) ==
         "arg: -XX:MaxNewSize=64m\narg: -XX:TieredStopAtLevel=1\n");
+  const std::string without_young =
+      "arg: -XX:+UseSerialGC\narg: -XX:MaxRAMPercentage=50\n"
+      "arg: -XX:TieredStopAtLevel=1\narg: -XX:MetaspaceSize=96m\n";
+  CHECK(options({"--", "-Xmn32m"}, {}) == without_young);
+  CHECK(options({}, {"JDK_JAVA_OPTIONS='-XX:NewRatio=2'"}) == without_young);
+  CHECK(options({}, {"JAVA_TOOL_OPTIONS=\"-XX:MaxRAMFraction=4\" -XX:-TieredCompilation"}) ==
+        "arg: -XX:+UseSerialGC\narg: -XX:MaxNewSize=64m\narg: -XX:MetaspaceSize=96m\n");
+  box.write("java.options", "# ours\n-Da=b\n\"-XX:NewSize=1m\"\n");
+  CHECK(options({"--", "@java.options"}, {}) == without_young);
+  CHECK(options({}, {"JAVA_TOOL_OPTIONS=-XX:VMOptionsFile=java.options"}) == without_young);
   CHECK(options({"--busy"}, {}) ==
         "arg: -XX:+UseParallelGC\narg: -XX:MaxRAMPercentage=50\narg: -XX:NewRatio=1\n"
         "arg: -XX:MetaspaceSize=96m\n");
@@ -296,7 +306,7 @@ TEST_CASE("a NUL in a property is refused: no variable and no script has one", "
 TEST_CASE("check lists problems with their place, and its status shows whether there are any",
           "[daemon][check]") {
   const furnished box;
-  const auto sound = box.kclxx({"daemon", "check", "a.properties", "--strict"});
+  const auto sound = box.kclxx({"daemon", "check", "a.properties"});
   CHECK(sound.status == 0);
   CHECK(sound.out == "0 errors, 0 warnings\n");
 
@@ -327,6 +337,7 @@ TEST_CASE("check asks the daemon's reader where it is, and otherwise says that i
   const words check{"daemon", "check", "a.properties", "--jars", "jars"};
   const auto without = box.kclxx(check);
   CHECK(without.status == 0);
+  CHECK(box.kclxx({"daemon", "check", "a.properties", "--jars", "jars", "--strict"}).status == 1);
   CHECK(contains(without.err,
                  "kclxx daemon check: only the keys were judged, not their values: kclxx daemon "
                  "fetch found no JDK"));
@@ -337,6 +348,10 @@ TEST_CASE("check asks the daemon's reader where it is, and otherwise says that i
   CHECK(with.status == 1);
   CHECK(with.err.empty());
   CHECK(contains(with.out, "error: the daemon does not start with this file: It cannot.\n"));
+  box.program("bin/java", "echo \"Error: $*\" >&2; exit 1\n");
+  const auto with_collector = box.kclxx(check, {"JAVA_TOOL_OPTIONS=-XX:+UseZGC"});
+  CHECK(contains(with_collector.err, "Java says: Error: -XX:"));
+  CHECK_FALSE(contains(with_collector.err, "UseSerialGC"));
   box.program("bin/java", "echo Error: no such class >&2; exit 1\n");
   CHECK(contains(box.kclxx(check).err, "not their values: Java says: Error: no such class\n"));
   // What it does not start with, it does not hold up.

@@ -106,7 +106,7 @@ int list_diagnostics(const launch_options& options, bool is_strict) {
     std::cerr << "kclxx daemon check: only the keys were judged, not their values: "
               << printable(why_not) << std::endl;
   }
-  const bool has_failed = errors > 0 || (is_strict && !found.empty());
+  const bool has_failed = errors > 0 || (is_strict && (!found.empty() || !why_not.empty()));
   return static_cast<int>(has_failed ? command_status::finding : command_status::ok);
 }
 
@@ -137,7 +137,9 @@ void add_check(CLI::App& daemon, invocation& run) {
       add_command(daemon,
                   {"check",
                    "Lists the problems of a properties file: where, why it matters, and the fix.\n"
-                   "Exit status 0: no errors, 1: errors; with --strict, also for warnings.",
+                   "Exit status 0: no errors, 1: errors; with --strict, also for warnings, and "
+                   "when the values\n"
+                   "could not be judged.",
                    "kclxx daemon check aws.properties --strict"},
                   child_use::none, run);
   auto options = std::make_shared<launch_options>();
@@ -146,7 +148,8 @@ void add_check(CLI::App& daemon, invocation& run) {
   command.add_flag(
       "--without-program", options->is_without_program,
       "The program that executableName names is not on this machine: do not look for it");
-  command.add_flag("--strict", *is_strict, "Exit status 1 also for warnings");
+  command.add_flag("--strict", *is_strict,
+                   "Exit status 1 also for warnings, and when not all was judged");
   command.callback(
       [options, is_strict, &run] { run.status = list_diagnostics(*options, *is_strict); });
 }

@@ -11,9 +11,11 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <iterator>
 #include <random>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -188,13 +190,23 @@ std::string absolute_file(const std::string& name) {
   return path;
 }
 
-/// As Java and its launcher split them, but for quotes: names of options need none.
-std::vector<std::string> options_in_variables() {
-  std::vector<std::string> all;
+/// The user's options of Java, as they are written: on the command line, in the variables that Java
+/// reads, and in the files that one of these names.
+std::string text_of_user_options(const std::vector<std::string>& command_line) {
+  std::string text;
+  for (const std::string& option : command_line) text += option + '\n';
   for (const char* name : {"JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"}) {
-    for (std::string& word : words_of(variable(name))) all.push_back(std::move(word));
+    text += variable(name) + '\n';
   }
-  return all;
+  static const std::regex named_file(
+      R"((?:^|[\s"'])(?:@|-XX:VMOptionsFile=|-XX:Flags=)([^\s"']+))");
+  const std::string options = text;
+  for (std::sregex_iterator file(options.begin(), options.end(), named_file), end; file != end;
+       ++file) {
+    std::ifstream content((*file)[1].str());  // Java complains of one that cannot be read
+    text.append(std::istreambuf_iterator<char>(content), {}).push_back('\n');
+  }
+  return text;
 }
 
 launch_settings settings_for(const launch_options& options) {
@@ -206,7 +218,7 @@ launch_settings settings_for(const launch_options& options) {
   if (!options.heap.empty()) {
     settings.java_options.insert(settings.java_options.begin(), "-Xmx" + options.heap);
   }
-  settings.java_variables = options_in_variables();
+  settings.user_options = text_of_user_options(settings.java_options);
   settings.is_busy = options.is_busy;
   if (!options.logging.empty()) settings.logging_file = absolute_file(options.logging);
   return settings;
@@ -274,6 +286,27 @@ std::string stock_writer_line(const launch_settings& settings) {
              : "the daemon's own writer writes the batches: " + settings.why_stock_writer;
 }
 
+/// Options of ours, without those that a mention in the user's text decides. A mention that is
+/// none, in a comment, costs but our choice.
+std::vector<std::string> without_decided(std::vector<std::string> ours, const std::string& given) {
+  // An option of ours, and what the user may write in its place.
+  static const std::vector<std::pair<std::string_view, std::regex>> deciders = [] {
+    std::vector<std::pair<std::string_view, std::regex>> rows;
+    rows.emplace_back("GC", "-XX:[+-]Use\\w+GC\\b");  // Java refuses two collectors
+    rows.emplace_back("MaxRAMPercentage", "-XX:(MaxRAMPercentage|MaxRAMFraction|MaxHeapSize)=");
+    rows.emplace_back("New", "-Xmn|-XX:(MaxNewSize|NewSize|NewRatio)=");
+    rows.emplace_back("TieredStopAtLevel", "-XX:(TieredStopAtLevel=|[+-]TieredCompilation)|-Xint");
+    rows.emplace_back("MetaspaceSize", "-XX:MetaspaceSize=");
+    return rows;
+  }();
+  std::erase_if(ours, [&](const std::string& option) {
+    return std::any_of(deciders.begin(), deciders.end(), [&](const auto& row) {
+      return option.find(row.first) != std::string::npos && std::regex_search(given, row.second);
+    });
+  });
+  return ours;
+}
+
 // A blocked or ignored SIGTERM is inherited; Java would keep it so, and never shut down gracefully.
 void listen_to_sigterm() {
   std::signal(SIGTERM, SIG_DFL);
@@ -297,7 +330,7 @@ std::optional<start_failure> explain(std::string_view line) {
   return start_failure{"the worker could not be initialized" + cause_in(line), true};
 }
 
-std::vector<std::string> java_options(bool is_busy, const std::vector<std::string>& given) {
+std::vector<std::string> java_options(bool is_busy, const std::string& given) {
   // Garbage is what costs at a high rate: a call's records are text of several times their size,
   // and dead after it. G1 treats such large objects like old ones; these two collectors do not. The
   // full compiler pays for itself once a method has run for long, which at a low rate is never. The
@@ -308,20 +341,7 @@ std::vector<std::string> java_options(bool is_busy, const std::vector<std::strin
               : std::vector<std::string>{"-XX:+UseSerialGC", "-XX:MaxRAMPercentage=50",
                                          "-XX:MaxNewSize=64m", "-XX:TieredStopAtLevel=1",
                                          "-XX:MetaspaceSize=96m"};
-  const auto is_collector = [](std::string_view option) {
-    return option.starts_with("-XX:+Use") && option.ends_with("GC");
-  };
-  const auto is_decided = [&](std::string_view option) {
-    return std::any_of(given.begin(), given.end(), [&](std::string_view one) {
-      return is_collector(option)
-                 ? is_collector(one)  // Java refuses two
-                 : one.substr(0, one.find('=')) == option.substr(0, option.find('='));
-    });
-  };
-  std::vector<std::string> left;
-  std::copy_if(ours.begin(), ours.end(), std::back_inserter(left),
-               [&](const std::string& one) { return !is_decided(one); });
-  return left;
+  return without_decided(ours, given);
 }
 
 std::string settle_worker_id(properties& all, kcl_version kcl, const std::string& made) {
@@ -347,9 +367,7 @@ launch compose(const launch_settings& settings, const properties& all) {
   // file.encoding: below JDK 18 the daemon would otherwise talk to its children in the system's
   // character set.
   command = {settings.java, "-Dfile.encoding=UTF-8"};
-  std::vector<std::string> given = settings.java_options;
-  given.insert(given.end(), settings.java_variables.begin(), settings.java_variables.end());
-  const std::vector<std::string> chosen = java_options(settings.is_busy, given);
+  const std::vector<std::string> chosen = java_options(settings.is_busy, settings.user_options);
   command.insert(command.end(), chosen.begin(), chosen.end());
   if (settings.why_stock_writer.empty()) command.emplace_back("-Dkclxx.writer=true");
   command.insert(command.end(), {"-cp", settings.class_path});
@@ -403,8 +421,9 @@ reader_answer ask_reader(const launch_options& options, const properties& all) {
     if (variable("AWS_REGION").empty() && value_of(all, "regionName", options.which()).empty()) {
       command.emplace_back("AWS_REGION=us-east-1");
     }
-    command.insert(command.end(), {find_java(), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
-                                   "-XX:MaxRAMPercentage=50"});
+    command.push_back(find_java());
+    const auto chosen = java_options(false, text_of_user_options(options.java_options));
+    command.insert(command.end(), chosen.begin(), chosen.end());
     if (!options.heap.empty()) command.push_back("-Xmx" + options.heap);
     command.insert(command.end(), {"-cp", class_path(files),
                                    "software.amazon.kinesis.multilang.config.PropertiesReader",

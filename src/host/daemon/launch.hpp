@@ -37,8 +37,8 @@ struct launch_settings {
   std::string properties_file;
   std::string logging_file;
   std::vector<std::string> java_options;  ///< the user's, which come after ours
-  /// What Java reads from its variables: ours give way to them too.
-  std::vector<std::string> java_variables;
+  std::string
+      user_options;  ///< the text of all options that the user gives Java: ours give way to these
 };
 
 struct launch {
@@ -57,9 +57,10 @@ std::string stream_name(const properties& all, kcl_version kcl);
 /// library reads: the names that shard_context shows.
 launch compose(const launch_settings& settings, const properties& all);
 
-/// The options of Java that are ours, without those that an option in `given`, the user's, decides.
-/// What they save was measured: docs/performance.md. Java 8 knows all since its update 191.
-std::vector<std::string> java_options(bool is_busy, const std::vector<std::string>& given);
+/// The options of Java that are ours, without those that an option in the text `given`, the user's,
+/// decides. What they save was measured: docs/performance.md. Java 8 knows all since its update
+/// 191.
+std::vector<std::string> java_options(bool is_busy, const std::string& given);
 
 /// The options of `run`, `print-command` and `check`.
 struct launch_options {

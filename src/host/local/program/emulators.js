@@ -148,9 +148,12 @@ async function freePorts(count) {
   return ports;
 }
 
-// The caller's AWS account has no part in this.
-function cleanEnvironment() {
-  const entries = Object.entries(process.env).filter(([name]) => !name.startsWith('AWS_'));
+// What the emulators get of the caller's environment. Both read variables with common names (LOG_LEVEL,
+// SHOULD_PERSIST_DATA), as Java and Node.js do (JAVA_TOOL_OPTIONS, NODE_OPTIONS), and the caller's AWS account has no
+// part in this.
+const kept = ['HOME', 'LANG', 'LC_ALL', 'LD_LIBRARY_PATH', 'PATH', 'TMPDIR', 'TZ'];
+function cleanEnvironment(variables) {
+  const entries = Object.entries(variables).filter(([name]) => kept.includes(name));
   return { ...Object.fromEntries(entries), AWS_REGION: region };
 }
 
@@ -187,7 +190,7 @@ function startDetached({ command, environment }, directory, log) {
   const child = spawn('/bin/sh', ['-c', 'read -r go && exec "$@" </dev/null', 'sh', ...command], {
     detached: true,
     cwd: directory,
-    env: { ...cleanEnvironment(), ...environment },
+    env: { ...cleanEnvironment(process.env), ...environment },
     stdio: ['pipe', out, out],
   });
   fs.closeSync(out);
@@ -312,5 +315,5 @@ async function status({ directory }) {
 }
 
 module.exports = {
-  startOf, isAlive, kill, readState, writeState, runningState, interruption, start, stop, env, status,
+  cleanEnvironment, startOf, isAlive, kill, readState, writeState, runningState, interruption, start, stop, env, status,
 };

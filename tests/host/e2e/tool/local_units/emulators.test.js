@@ -7,7 +7,7 @@ const fs = require('node:fs');
 const os = require('node:os');
 const path = require('node:path');
 const test = require('node:test');
-const { isAlive, kill, startOf } = require('../../../../../src/host/local/program/emulators.js');
+const { cleanEnvironment, isAlive, kill, startOf } = require('../../../../../src/host/local/program/emulators.js');
 const { start, status, stop } = require('../../../../../src/host/local/program/emulators.js');
 const { readState, writeState } = require('../../../../../src/host/local/program/emulators.js');
 
@@ -55,4 +55,11 @@ test('files of other programs are neither replaced nor removed', async (t) => {
     assert.equal(fs.readFileSync(path.join(folder, 'state.json'), 'utf8'), text);
   }
   assert.equal(fs.readFileSync(path.join(folder, 'kinesis.log'), 'utf8'), 'mine');
+});
+
+test('the emulators get nothing of the environment that changes what they do', () => {
+  const mine = { PATH: '/bin', HOME: '/home/me', LOG_LEVEL: 'info', SHOULD_PERSIST_DATA: 'true', NODE_OPTIONS: '--inspect',
+    JAVA_TOOL_OPTIONS: '-XX:+UseZGC', JDK_JAVA_OPTIONS: '-Xint', AWS_PROFILE: 'production', AWS_REGION: 'eu-west-1' };
+  assert.deepEqual(Object.keys(cleanEnvironment(mine)).sort(), ['AWS_REGION', 'HOME', 'PATH']);
+  assert.notEqual(cleanEnvironment(mine).AWS_REGION, 'eu-west-1');
 });
