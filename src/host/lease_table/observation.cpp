@@ -446,14 +446,6 @@ picture observation::look() const {
   }
   look_at_shards_without_lease(all);
   look_at_leader(all);
-  if (!all.other_rows.empty()) {
-    std::string keys;
-    for (const std::string& key : all.other_rows) keys += (keys.empty() ? "" : ", ") + key;
-    all.notes.push_back({false,
-                         "no worker of KCL 2 can start or take a lease: rows without "
-                         "leaseCounter, which KCL 3 has written: " +
-                             keys});
-  }
   if (scans_ == 1) {
     all.notes.push_back({false, "whether counters move is not known from one scan"});
   }
