@@ -113,13 +113,19 @@ void make_private_directory(const std::string& name) {
   }
 }
 
+std::string random_digits(std::size_t count) {
+  std::random_device source;
+  std::string digits;
+  while (digits.size() < count) digits += "0123456789abcdef"[source() & 0xfU];
+  return digits;
+}
+
 std::string unique_name() {
   const std::time_t now = std::time(nullptr);
   std::tm parts{};
   ::gmtime_r(&now, &parts);
   std::ostringstream name;
-  name << std::put_time(&parts, "%Y%m%dT%H%M%SZ-") << std::hex << std::setw(8) << std::setfill('0')
-       << (std::random_device()() & 0xffffffffU);
+  name << std::put_time(&parts, "%Y%m%dT%H%M%SZ-") << random_digits(8);
   return name.str();
 }
 
@@ -194,6 +200,14 @@ void output_file::rename(const std::string& target) {
 }
 
 void output_file::remove() noexcept { ::unlink(name_.c_str()); }
+
+void replace_file(const std::string& name, std::string_view text) {
+  const std::string part = name + ".part";
+  ::unlink(part.c_str());  // a process that was killed has left it
+  output_file file(part);
+  file.write({&text, 1});
+  file.rename(name);
+}
 
 std::vector<std::string> read_payloads(const std::string& name) {
   std::istringstream lines(text_of_file(name));

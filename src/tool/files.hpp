@@ -19,6 +19,10 @@ namespace kclxx::tool {
 /// Errors: command_error.
 void write_file(const std::filesystem::path& path, std::string_view text);
 
+/// Makes a file with this text, for its owner alone, or gives the file of this name that text:
+/// whole or not at all. Errors: std::system_error, with the file's name.
+void replace_file(const std::string& name, std::string_view text);
+
 /// A file for a command's results, which are written at its end. Only its owner can read a new one,
 /// since results quote records and what a child wrote.
 class result_file {
@@ -69,7 +73,9 @@ class input_file : public transcript::byte_source {
 /// The same, for its owner alone.
 void make_private_directory(const std::string& name);
 
-/// "20261121T070000Z-0123abcd", for a name that no other machine makes, either.
+/// So many random digits, 0 to f: what makes a name that no other machine makes, either.
+std::string random_digits(std::size_t count);
+/// "20261121T070000Z-0123abcd": the time, and eight random digits.
 std::string unique_name();
 
 /// All that a file has; "-" is stdin.
