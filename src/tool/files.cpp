@@ -107,9 +107,41 @@ bool make_directory(const std::string& name) {
   return is_new;
 }
 
+std::string access_of_others(const struct stat& status) {
+  if (status.st_uid != ::geteuid() && status.st_uid != 0) {
+    return "belongs to the user " + std::to_string(status.st_uid);
+  }
+  const bool is_open = (status.st_mode & (S_IWGRP | S_IWOTH)) != 0;
+  return is_open ? "can be written by other users" : "";
+}
+
+void require_own(const std::filesystem::path& path) {
+  const auto look = [&path](auto examine) {
+    struct stat status {};
+    if (examine(path.c_str(), &status) == -1) {
+      if (errno != ENOENT && errno != ENOTDIR) cannot_set_up(path, "examined");
+      return;
+    }
+    // Anybody can "write" a link, and nobody but its owner can change it.
+    const bool others_cannot_replace =
+        S_ISLNK(status.st_mode) || (S_ISDIR(status.st_mode) && (status.st_mode & S_ISVTX) != 0);
+    if (others_cannot_replace) status.st_mode &= ~mode_t{S_IWGRP | S_IWOTH};
+    const std::string problem = access_of_others(status);
+    if (problem.empty()) return;
+    const bool is_own = status.st_uid == ::geteuid() || status.st_uid == 0;
+    cannot_set_up(path.string() + " " + problem +
+                  (is_own ? ": chmod go-w it" : ": make it yours (chown)") +
+                  ", or name another folder");
+  };
+  look(::lstat);
+  look(::stat);
+}
+
 void make_private_directory(const std::string& name) {
   if (make_directory(name)) {
     std::filesystem::permissions(name, std::filesystem::perms::owner_all);
+  } else {
+    require_own(name);
   }
 }
 

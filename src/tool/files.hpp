@@ -8,6 +8,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <sys/stat.h>
 #include <vector>
 
 #include "io/descriptor.hpp"
@@ -70,7 +71,17 @@ class input_file : public transcript::byte_source {
   std::unique_ptr<readiness> readiness_;  // of what is not always ready, as a file is
 };
 
-/// The same, for its owner alone.
+/// What another user than this one and root could do with a file or a folder: "belongs to the user
+/// 65534", "can be written by other users"; empty: nothing.
+std::string access_of_others(const struct stat& status);
+/// Before a command keeps something in a folder, or trusts what a file says: nobody else could have
+/// put it there, or led it elsewhere by a link. What is not there is nobody's. In a sticky folder,
+/// as /tmp is, others have their own files: there each file that is trusted is looked at, too.
+/// Errors: command_error.
+void require_own(const std::filesystem::path& path);
+
+/// Makes a directory, with those above it, for its owner alone, unless it is there.
+/// Errors: as make_directory(); command_error as require_own().
 void make_private_directory(const std::string& name);
 
 /// So many random digits, 0 to f: what makes a name that no other machine makes, either.

@@ -38,6 +38,7 @@ feed_state::feed_state(std::string folder, const std::string& division)
   const std::string name = folder_ + "/feed";
   lock_ = io::descriptor(::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!lock_.is_open()) cannot_set_up(name, "opened");
+  require_own(name);
   if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
     cannot_set_up(folder_ + " is in use by another kclxx feed");
   }
@@ -73,6 +74,7 @@ std::string feed_state::position_file(const std::string& shard) const {
 covered_lines feed_state::covered(const std::string& shard) const {
   const std::string name = position_file(shard);
   if (!is_kept() || !std::filesystem::exists(name)) return {};
+  require_own(name);
   const std::string text = text_of_file(name);
   const std::string_view line = std::string_view(text).substr(0, text.find('\n'));
   const std::size_t blank = line.find(' ');
