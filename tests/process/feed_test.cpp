@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <optional>
 #include <regex>
 #include <string>
@@ -145,7 +146,7 @@ TEST_CASE("with a state a later run goes on after the positions that were covere
   const auto first = box.feed("1\n2\n3\n", {"--state", "state", "--batch", "2"}, {"3"});
   CAPTURE(first.out, first.err);
   CHECK(first.status == 3);
-  CHECK(figures_in(first.out) == "3 put, 2 delivered, 2 covered\n");
+  CHECK(figures_in(first.out) == "3 put, 2 delivered, 2 covered; 1 child died\n");
   CHECK_THAT(first.err, Contains("a child failed: no status for processRecords: its output ended, "
                                  "it left with exit status 9"));
   const auto second = box.feed("1\n2\n3\n4\n", {"--state", "state"});
@@ -279,15 +280,15 @@ TEST_CASE("what a child did not cover comes again to the next one", "[feed]") {
   const feed_box box;
   const auto all = box.feed("1\n2\n3\n4\n5\n", {"--restart", "--batch", "2"}, {"4"});
   CAPTURE(all.out, all.err);
-  CHECK(all.status == 3);
-  CHECK(figures_in(all.out) == "5 put, 5 delivered, 5 covered\n");
+  CHECK(all.status == 0);
+  CHECK(figures_in(all.out) == "5 put, 5 delivered, 5 covered; 1 child died\n");
   CHECK(box.read("out") == "0 1 1\n0 2 2\n0 3 3\n0 4 4\n0 5 5\n");
   CHECK(count(all.err, "a child failed") == 1);
   // One that always dies there ends it.
   const auto always = box.feed("1\n2\n", {"--restart", "--batch", "1"}, {"2", "always"});
   CAPTURE(always.err);
   CHECK(always.status == 3);
-  CHECK(figures_in(always.out) == "2 put, 1 delivered, 1 covered\n");
+  CHECK(figures_in(always.out) == "2 put, 1 delivered, 1 covered; 3 children died\n");
   CHECK_THAT(always.err, Contains("3 children have failed at the same place"));
 }
 
@@ -340,6 +341,79 @@ TEST_CASE("a line is delivered when it comes, and the first signal asks for a sh
   CAPTURE(all.err);
   CHECK(all.status == 0);
   CHECK(figures_in(all.out) == "1 put, 1 delivered, 1 covered\n");
+}
+
+namespace {
+
+/// Its child answers nothing but initialize, and leaves at the end of its input. It makes a file
+/// `hangs` when it has a record; with `dies` it dies at a record whose key is not a.
+struct hanging_box : feed_box {
+  hanging_box() {
+    write("hanging.py", R"(import json, os, sys, time
+for line in sys.stdin:
+    message = json.loads(line)
+    if message['action'] == 'initialize':
+        print(json.dumps({'action': 'status', 'responseFor': 'initialize'}), flush=True)
+    elif message['action'] == 'processRecords':
+        if message['records'][0]['partitionKey'] == 'a': open('hangs', 'w').close()
+        else:
+            while not os.path.exists('hangs'): time.sleep(0.01)
+            os._exit(9)
+)");
+  }
+
+  /// With this input, which stays open. When its child hangs, `act` is called with its process.
+  [[nodiscard]] forked_result feed_and(const std::string& input, const words& options,
+                                       const std::function<void(pid_t)>& act) const {
+    int ends[2];
+    REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+    const kclxx::io::descriptor from(ends[0]);
+    const kclxx::io::descriptor to(ends[1]);
+    words command{KCLXX_TOOL, "feed"};
+    command.insert(command.end(), options.begin(), options.end());
+    command.insert(command.end(), {"--", KCLXX_PYTHON, "hanging.py"});
+    forked_copy tool = start(command, {}, from.get());
+    REQUIRE(::write(to.get(), input.data(), input.size()) == static_cast<ssize_t>(input.size()));
+    CHECK(eventually([&] { return std::filesystem::exists(*this / "hangs"); }));
+    act(tool.pid());
+    return tool.result();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("after one signal, what is not covered within --grace is left, with a line and a status",
+          "[feed]") {
+  const hanging_box box;
+  const int signal = GENERATE(SIGTERM, SIGINT);
+  const auto all = box.feed_and("a,1\n", {"--key", ",", "--grace", "0.1"},
+                                [&](pid_t tool) { ::kill(tool, signal); });
+  CHECK(all.status == 1);
+  CHECK(figures_in(all.out) == "1 put, 0 delivered, 0 covered\n");
+  CHECK(all.err ==
+        "kclxx feed: children have not shut down within 100 ms (--grace): what they have not "
+        "covered is left\n");
+}
+
+TEST_CASE("when a child has died, the others have no longer than --grace, either", "[feed]") {
+  const hanging_box box;
+  // Keys of both shards.
+  const auto all =
+      box.feed_and("a,\nb,\nc,\nd,\ne,\nf,\n",
+                   {"--key", ",", "--shards", "2", "--grace", "0.1", "--batch", "1"}, [](pid_t) {});
+  CAPTURE(all.out);
+  CHECK(all.status == 3);
+  CHECK_THAT(all.err, Contains("a child failed: ") && Contains("within 100 ms (--grace)"));
+}
+
+TEST_CASE("a second signal ends the children's input at once", "[feed]") {
+  const hanging_box box;
+  const auto all = box.feed_and("a,1\n", {"--key", ",", "--grace", "1000"}, [](pid_t tool) {
+    for (const int signal : {SIGINT, SIGTERM}) ::kill(tool, signal);
+  });
+  const bool is_second = all.status == 128 + SIGTERM || all.status == 128 + SIGINT;
+  CHECK(is_second);
+  CHECK(all.out.empty());
 }
 
 TEST_CASE("a child that cannot be started, and one that is not there, are status 5", "[feed]") {

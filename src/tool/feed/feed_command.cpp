@@ -55,6 +55,8 @@ struct feed_options {
   std::uint64_t batch = 1000;
   std::string state;  ///< a folder for the positions; empty: they are not kept
   bool restarts = false;
+  std::chrono::milliseconds grace =
+      std::chrono::seconds(30);  ///< for children that are to shut down
   std::vector<std::string> command{};
 };
 
@@ -166,12 +168,15 @@ class fed_shard {
   void run() {
     try {
       for (bool is_over = false; !is_over;) {
-        const int before = deaths_;
+        const int earlier_deaths = deaths_;
         play();
-        has_given_up_ = deaths_ > before && (!options_.restarts || deaths_in_row_ == most_deaths);
+        const bool has_died = deaths_ > earlier_deaths;
         const std::lock_guard lock(mutex_);
-        is_over = deaths_ == before || has_given_up_ || is_stopped_;
+        is_over = !has_died || !options_.restarts || deaths_in_row_ == most_deaths || is_stopped_;
+        has_given_up_ = has_died && is_over;
       }
+    } catch (const cancelled&) {
+      was_left_ = true;
     } catch (...) {
       error_ = std::current_exception();
       has_given_up_ = true;
@@ -189,7 +194,9 @@ class fed_shard {
   [[nodiscard]] int deaths() const noexcept { return deaths_; }
   /// Lines that wait are delivered to no child any more.
   [[nodiscard]] bool has_given_up() const noexcept { return has_given_up_; }
-  /// What ended it, if that was no child; cancelled, too.
+  /// The command was cancelled before the child had shut down.
+  [[nodiscard]] bool was_left() const noexcept { return was_left_; }
+  /// What ended it, if that was neither a child nor the command's end.
   [[nodiscard]] const std::exception_ptr& error() const noexcept { return error_; }
 
  private:
@@ -370,6 +377,7 @@ class fed_shard {
   int deaths_ = 0;
   int deaths_in_row_ = 0;  // without a position that is covered
   bool has_given_up_ = false;
+  bool was_left_ = false;
   bool has_told_store_ = false;
   bool has_told_limit_ = false;
   std::exception_ptr error_;
@@ -444,7 +452,8 @@ class feed {
   }
 
   command_status run() {
-    install_signal_handlers(ignored_signals::stay_ignored, [this] { stop(); });
+    install_signal_handlers(ignored_signals::stay_ignored);
+    const first_signal_call on_signal([this] { stop(); });
     std::optional<command_error> bad_line;  // what came before it is delivered
     try {
       begin_once_recognized();
@@ -454,13 +463,15 @@ class feed {
       bad_line = error;
     } catch (...) {
       stop();
+      const bool have_shut_down = await_shards();
       threads_.clear();
-      throw_if_cancelled();
+      if (have_shut_down) throw_if_cancelled();
       throw;
     }
     for (fed_shard& shard : shards_) shard.end_input();
+    const bool have_shut_down = await_shards();
     threads_.clear();
-    throw_if_cancelled();
+    if (have_shut_down) throw_if_cancelled();
     const command_status status = report();
     if (bad_line) throw *bad_line;
     return status;
@@ -475,17 +486,41 @@ class feed {
     const auto is_recognized = [](const fed_shard& shard) { return shard.is_recognized(); };
     if (!threads_.empty() || !std::all_of(shards_.begin(), shards_.end(), is_recognized)) return;
     for (fed_shard& shard : shards_) {
+      const std::lock_guard lock(mutex_);  // a thread is counted before it is over
       threads_.emplace_back([this, &shard] {
         shard.run();
         if (shard.has_given_up()) stop();
+        const std::lock_guard lock(mutex_);
+        --running_;
+        changed_.notify_all();
       });
+      ++running_;
     }
+  }
+
+  /// Blocking: until all children have left. False: they were to shut down, and the grace time is
+  /// over; they get the end of their input now.
+  bool await_shards() {
+    std::unique_lock lock(mutex_);
+    const auto are_over = [this] { return running_ == 0; };
+    changed_.wait(lock, [&] { return are_over() || is_stopped_; });
+    if (changed_.wait_for(lock, options_.grace, are_over)) return true;
+    std::cerr << "kclxx feed: children have not shut down within " + to_text(options_.grace) +
+                     " (--grace): what they have not covered is left\n"
+              << std::flush;
+    cancel(SIGTERM);
+    return false;
   }
 
   /// The children are asked to shut down.
   void stop() {
-    const std::uint64_t one = 1;
-    is_stopped_ = ::write(wake_.get(), &one, sizeof one) > 0 || is_stopped_;
+    {
+      const std::lock_guard lock(mutex_);
+      is_stopped_ = true;
+      changed_.notify_all();
+    }
+    const std::uint64_t wakes = 1;
+    static_cast<void>(::write(wake_.get(), &wakes, sizeof wakes) == sizeof wakes);  // there is room
     for (fed_shard& shard : shards_) shard.stop();
   }
 
@@ -580,9 +615,13 @@ class feed {
       std::cout << shard.id() << "  " << shard.put_count() << " put, " << shard.delivered()
                 << " delivered, " << shard.covered() << " covered";
       if (shard.covered_before() > 0) std::cout << "; " << shard.covered_before() << " were before";
+      if (shard.deaths() == 1) std::cout << "; 1 child died";
+      if (shard.deaths() > 1) std::cout << "; " << shard.deaths() << " children died";
       std::cout << "\n";
-      if (shard.covered() < shard.delivered()) status = std::max(status, command_status::finding);
-      if (shard.deaths() > 0) status = std::max(status, command_status::child_failed);
+      if (shard.covered() < shard.delivered() || shard.was_left()) {
+        status = std::max(status, command_status::finding);
+      }
+      if (shard.has_given_up()) status = std::max(status, command_status::child_failed);
     }
     std::cout << std::flush;
     return status;
@@ -593,7 +632,12 @@ class feed {
   feed_state state_;
   io::descriptor wake_;
   std::deque<fed_shard> shards_;
+  std::mutex mutex_;  // of what follows; is_stopped_ may be read without it
+  std::condition_variable changed_;
   std::atomic<bool> is_stopped_ = false;
+  std::size_t running_ = 0;  // shards
+
+  // Of the thread that reads.
   std::uint64_t number_ = 0;  // of the line that was read last
   std::uint64_t paced_ = 0;   // lines that --rate has counted
   steady::time_point began_{};
@@ -626,6 +670,11 @@ void add_options(CLI::App& command, feed_options& options) {
           },
           "Write a transcript of each child here, for kclxx replay")
       ->type_name("DIR");
+  add_seconds(
+      command, "--grace", options.grace,
+      "After a signal or a child's death: how long the children may take to shut down. Then\n"
+      "their input ends, and what they have not covered is left",
+      1e6);
   command.add_flag("--restart", options.restarts,
                    "Start another child in the place of one that dies, with what it did not cover");
 }
@@ -637,7 +686,7 @@ void add_feed_command(CLI::App& app, invocation& run) {
       app,
       {"feed",
        "Makes each line of stdin a record, and plays the daemon to a child for each shard.\n"
-       "At the end of the input, and at the first Ctrl-C, the children are asked to shut down.\n"
+       "At the end of the input, and at the first signal, the children are asked to shut down.\n"
        "Exit status: 1 a child did not checkpoint all, 3 a child failed, 4 a line is too long.",
        "kclxx feed -- ./my_processor < views.jsonl\n"
        "  kclxx feed --shards 4 --key , --state positions -- ./my_processor < views.jsonl"},
