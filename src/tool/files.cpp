@@ -247,9 +247,9 @@ std::vector<std::string> read_payloads(const std::string& name) {
   std::uint64_t number = 0;
   for (std::string line; std::getline(lines, line);) {
     ++number;
-    if (line.size() > max_payload) {
-      cannot_set_up(name + ":" + std::to_string(number) +
-                    " is too long: a record has at most 10485760 bytes");
+    if (line.size() > max_record) {
+      cannot_set_up(name + ":" + std::to_string(number) + " is too long: a record has at most " +
+                    std::to_string(max_record) + " bytes");
     }
     if (!line.empty()) payloads.push_back(std::move(line));
   }

@@ -109,8 +109,8 @@ class output_file : public transcript::byte_sink {
   io::descriptor file_;
 };
 
-/// The most bytes of data that a record can have.
-inline constexpr std::size_t max_payload = 10'485'760;
+/// The most bytes that a record of Kinesis can have, its data and its partition key together.
+inline constexpr std::size_t max_record = 10'485'760;
 
 /// A file with a payload in each line, as --data takes it: the lines that are not blank, without
 /// their ends. "-" is stdin. Errors: command_error, std::system_error with the file's name.

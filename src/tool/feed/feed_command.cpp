@@ -552,7 +552,7 @@ class feed {
       splitter.commit(static_cast<std::size_t>(size));
       for (std::string_view line; !is_stopped_ && splitter.next(line);) take(line, lines);
       if (size == 0 && !splitter.rest().empty()) take(splitter.take_rest(), lines);
-      if (splitter.rest().size() > max_payload) refuse();
+      if (splitter.rest().size() > max_record) refuse();
       hand_over(lines);
       if (size > 0) continue;
       for (const fed_shard& shard : shards_) shard.require_recognized();
@@ -561,11 +561,12 @@ class feed {
   }
 
   void take(std::string_view line, lines_by_shard& lines) {
-    if (line.size() > max_payload) {
+    std::string key = key_(line, number_ + 1);
+    if (line.size() + key.size() > max_record) {
       hand_over(lines);
       refuse();
     }
-    std::string key = key_(line, ++number_);
+    ++number_;
     std::size_t index = 0;
     if (shards_.size() > 1) {
       detail::fnv_hash hash;
@@ -584,7 +585,8 @@ class feed {
   [[noreturn]] void refuse() const {
     throw command_error(command_status::bad_transcript,
                         "stdin:" + std::to_string(number_ + 1) +
-                            ": the line has more than 10 MiB, the most that a record can have");
+                            ": the line is too long: with its partition key a record has at most " +
+                            std::to_string(max_record) + " bytes");
   }
 
   /// With --rate. What is held until the input is recognized does not wait.
