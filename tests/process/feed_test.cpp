@@ -250,7 +250,7 @@ for line in sys.stdin:
                                {R"([["LATEST", 1]])", 0},
                                {R"([["LATEST", 1], ["01", 0], ["1", 3], ["003", 0]])", 3}}));
   box.write("input", "1\n2\n3\n");
-  const auto feed = [&, &positions = positions](const words& child) {
+  const auto feed = [&](const words& child) {
     words command{"feed", "--state", "state", "--", KCLXX_PYTHON};
     command.insert(command.end(), child.begin(), child.end());
     const kclxx::io::descriptor file(::open((box / "input").c_str(), O_RDONLY | O_CLOEXEC));

@@ -111,7 +111,7 @@ class fed_shard {
         delivered_(begin_.count()),
         covered_(begin_) {}
 
-  // For the thread that reads.
+  // The thread that reads the input calls these.
 
   /// Whether all lines have come that an earlier run has covered.
   [[nodiscard]] bool is_recognized() const noexcept { return read_.count() >= begin_.count(); }
@@ -133,7 +133,7 @@ class fed_shard {
     refuse_input("it has only " + std::to_string(read_.count()) + " of the " +
                  std::to_string(begin_.count()) + " lines that were covered of " + id_);
   }
-  /// Of the lines up to the last one.
+  /// The checksum of the lines so far.
   [[nodiscard]] std::uint64_t checksum() const noexcept { return read_.checksum(); }
 
   /// Blocking: while the child is too far behind. Errors: std::bad_alloc.
@@ -356,7 +356,7 @@ class fed_shard {
   const feed_state& state_;
   const covered_lines begin_;
 
-  // Of the thread that reads.
+  // The thread that reads the input alone uses this.
   covered_lines read_;
 
   std::mutex mutex_;
@@ -634,12 +634,13 @@ class feed {
   feed_state state_;
   io::descriptor wake_;
   std::deque<fed_shard> shards_;
-  std::mutex mutex_;  // of what follows; is_stopped_ may be read without it
+  /// Guards what follows; is_stopped_ may be read without it.
+  std::mutex mutex_;
   std::condition_variable changed_;
   std::atomic<bool> is_stopped_ = false;
-  std::size_t running_ = 0;  // shards
+  std::size_t running_ = 0;  // shards whose threads are not over
 
-  // Of the thread that reads.
+  // The thread that reads the input alone uses what follows.
   std::uint64_t number_ = 0;  // of the line that was read last
   std::uint64_t paced_ = 0;   // lines that --rate has counted
   steady::time_point began_{};
