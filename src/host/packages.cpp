@@ -52,18 +52,9 @@ std::vector<checksum> parsed(std::string_view text, const std::string& source) {
   return all;
 }
 
-/// What is wrong with the owner or the mode; empty: nothing.
-std::string look_for_others(const struct stat& status) {
-  if (status.st_uid != ::geteuid() && status.st_uid != 0) {
-    return "belongs to the user " + std::to_string(status.st_uid);
-  }
-  const bool is_open = (status.st_mode & (S_IWGRP | S_IWOTH)) != 0;
-  return is_open ? "can be written by other users" : "";
-}
-
 /// What runs, or is about to be fetched, is nobody else's to change.
 void refuse_others(const fs::path& path, const struct stat& status) {
-  const std::string problem = look_for_others(status);
+  const std::string problem = access_of_others(status);
   if (problem.empty()) return;
   cannot_set_up(
       path.string() + " " + problem + ", who could change what runs" +

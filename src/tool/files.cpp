@@ -107,10 +107,49 @@ bool make_directory(const std::string& name) {
   return is_new;
 }
 
+std::string access_of_others(const struct stat& status) {
+  if (status.st_uid != ::geteuid() && status.st_uid != 0) {
+    return "belongs to the user " + std::to_string(status.st_uid);
+  }
+  const bool is_open = (status.st_mode & (S_IWGRP | S_IWOTH)) != 0;
+  return is_open ? "can be written by other users" : "";
+}
+
+void require_own(const std::filesystem::path& path) {
+  const auto look = [&path](auto examine) {
+    struct stat status {};
+    if (examine(path.c_str(), &status) == -1) {
+      if (errno != ENOENT && errno != ENOTDIR) cannot_set_up(path, "examined");
+      return;
+    }
+    // Anybody can "write" a link, and nobody but its owner can change it.
+    const bool others_cannot_replace =
+        S_ISLNK(status.st_mode) || (S_ISDIR(status.st_mode) && (status.st_mode & S_ISVTX) != 0);
+    if (others_cannot_replace) status.st_mode &= ~mode_t{S_IWGRP | S_IWOTH};
+    const std::string problem = access_of_others(status);
+    if (problem.empty()) return;
+    const bool is_own = status.st_uid == ::geteuid() || status.st_uid == 0;
+    cannot_set_up(path.string() + " " + problem +
+                  (is_own ? ": chmod go-w it" : ": make it yours (chown)") +
+                  ", or name another folder");
+  };
+  look(::lstat);
+  look(::stat);
+}
+
 void make_private_directory(const std::string& name) {
   if (make_directory(name)) {
     std::filesystem::permissions(name, std::filesystem::perms::owner_all);
+  } else {
+    require_own(name);
   }
+}
+
+std::string random_digits(std::size_t count) {
+  std::random_device source;
+  std::string digits;
+  while (digits.size() < count) digits += "0123456789abcdef"[source() & 0xfU];
+  return digits;
 }
 
 std::string unique_name() {
@@ -118,8 +157,7 @@ std::string unique_name() {
   std::tm parts{};
   ::gmtime_r(&now, &parts);
   std::ostringstream name;
-  name << std::put_time(&parts, "%Y%m%dT%H%M%SZ-") << std::hex << std::setw(8) << std::setfill('0')
-       << (std::random_device()() & 0xffffffffU);
+  name << std::put_time(&parts, "%Y%m%dT%H%M%SZ-") << random_digits(8);
   return name.str();
 }
 
@@ -195,15 +233,23 @@ void output_file::rename(const std::string& target) {
 
 void output_file::remove() noexcept { ::unlink(name_.c_str()); }
 
+void replace_file(const std::string& name, std::string_view text) {
+  const std::string part = name + ".part";
+  ::unlink(part.c_str());  // a process that was killed has left it
+  output_file file(part);
+  file.write({&text, 1});
+  file.rename(name);
+}
+
 std::vector<std::string> read_payloads(const std::string& name) {
   std::istringstream lines(text_of_file(name));
   std::vector<std::string> payloads;
   std::uint64_t number = 0;
   for (std::string line; std::getline(lines, line);) {
     ++number;
-    if (line.size() > max_payload) {
-      cannot_set_up(name + ":" + std::to_string(number) +
-                    " is too long: a record has at most 10485760 bytes");
+    if (line.size() > max_record) {
+      cannot_set_up(name + ":" + std::to_string(number) + " is too long: a record has at most " +
+                    std::to_string(max_record) + " bytes");
     }
     if (!line.empty()) payloads.push_back(std::move(line));
   }

@@ -8,6 +8,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <sys/stat.h>
 #include <vector>
 
 #include "io/descriptor.hpp"
@@ -18,6 +19,10 @@ namespace kclxx::tool {
 /// Writes a whole file, in place.
 /// Errors: command_error.
 void write_file(const std::filesystem::path& path, std::string_view text);
+
+/// Makes a file with this text, for its owner alone, or gives the file of this name that text:
+/// whole or not at all. Errors: std::system_error, with the file's name.
+void replace_file(const std::string& name, std::string_view text);
 
 /// A file for a command's results, which are written at its end. Only its owner can read a new one,
 /// since results quote records and what a child wrote.
@@ -66,10 +71,22 @@ class input_file : public transcript::byte_source {
   std::unique_ptr<readiness> readiness_;  // of what is not always ready, as a file is
 };
 
-/// The same, for its owner alone.
+/// What another user than this one and root could do with a file or a folder: "belongs to the user
+/// 65534", "can be written by other users"; empty: nothing.
+std::string access_of_others(const struct stat& status);
+/// Before a command keeps something in a folder, or trusts what a file says: nobody else could have
+/// put it there, or led it elsewhere by a link. What is not there is nobody's. In a sticky folder,
+/// as /tmp is, others have their own files: there each file that is trusted is looked at, too.
+/// Errors: command_error.
+void require_own(const std::filesystem::path& path);
+
+/// Makes a directory, with those above it, for its owner alone, unless it is there.
+/// Errors: as make_directory(); command_error as require_own().
 void make_private_directory(const std::string& name);
 
-/// "20261121T070000Z-0123abcd", for a name that no other machine makes, either.
+/// So many random digits, 0 to f: what makes a name that no other machine makes, either.
+std::string random_digits(std::size_t count);
+/// "20261121T070000Z-0123abcd": the time, and eight random digits.
 std::string unique_name();
 
 /// All that a file has; "-" is stdin.
@@ -92,8 +109,8 @@ class output_file : public transcript::byte_sink {
   io::descriptor file_;
 };
 
-/// The most bytes of data that a record can have.
-inline constexpr std::size_t max_payload = 10'485'760;
+/// The most bytes that a record of Kinesis can have, its data and its partition key together.
+inline constexpr std::size_t max_record = 10'485'760;
 
 /// A file with a payload in each line, as --data takes it: the lines that are not blank, without
 /// their ends. "-" is stdin. Errors: command_error, std::system_error with the file's name.

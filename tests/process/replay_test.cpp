@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // kclxx replay: what it finds in children and transcripts.
+#include <algorithm>
+#include <fcntl.h>
 #include <string>
+#include <unistd.h>
+#include <vector>
 
+#include "io/descriptor.hpp"
 #include "process/replayed.hpp"
 #include "support/catch.hpp"
 
@@ -149,4 +154,105 @@ TEST_CASE("several shards are played at once, and the worst of them is the exit 
   CHECK(bad.status == 3);
   CHECK_THAT(bad.out, Contains("shard2.jsonl:4: the daemon skips this line"));
   CHECK_THAT(bad.out, Contains("shard4.jsonl:6: processRecords: the child's output ended"));
+}
+
+namespace {
+
+/// Transcripts of one shard, and a child of which no two may run at the same time: it leaves its
+/// beginning and the sequence numbers of its records in `out`.
+struct lives : replayed {
+  lives() {
+    write("child.py", R"(import json, os, sys
+os.mkdir('running')
+out = []
+for line in sys.stdin:
+    message = json.loads(line)
+    action = message['action']
+    if action == 'initialize': out.append('from ' + message['sequenceNumber'])
+    out += [record['sequenceNumber'] for record in message.get('records', [])]
+    print(json.dumps({'action': 'status', 'responseFor': action}), flush=True)
+open('out', 'a').write(' '.join(out) + '\n')
+os.rmdir('running')
+)");
+  }
+
+  /// With a batch of three records for each of the numbers. `started`: empty for a file that has
+  /// only the daemon's lines.
+  [[nodiscard]] std::string life(const std::string& name, const std::string& position,
+                                 const std::vector<int>& batches,
+                                 const std::string& started) const {
+    std::string begin = initialize;
+    begin.replace(begin.find("TRIM_HORIZON"), 12, position);
+    words lines{begin};
+    for (const int number : batches) lines.push_back(batch(number));
+    lines.push_back(lease_lost);
+    std::string text;
+    if (!started.empty()) {
+      text = R"({"kclxx_transcript":1,"shard":"shardId-000000000007","started":")" + started +
+             "\",\"command\":[\"./child\"]}\n";
+    }
+    for (const std::string& line : lines) {
+      text += started.empty() ? line : R"({"at":1,"from":"daemon","line":)" + line + "}";
+      text += "\n";
+    }
+    return file(name, text);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("the transcripts of one shard are played one after the other, as they lie in the shard",
+          "[replay]") {
+  const lives place;
+  const std::string first = place.life("b/3.jsonl", "TRIM_HORIZON", {0, 1}, "2026-11-21T07:00:03Z");
+  const std::string again = place.life("b/2.jsonl", "TRIM_HORIZON", {0, 1}, "2026-11-21T07:00:04Z");
+  // The clock of another machine is behind.
+  const std::string overlapping = place.life("a/4.jsonl", "102", {1}, "2026-11-21T07:00:01Z");
+  const std::string without_batch = place.life("a/1.jsonl", "112", {}, "2026-11-21T07:00:09Z");
+  const std::string successor = place.life("a/0.jsonl", "112", {2, 3}, "");
+  std::string other_shard = place.read("a/0.jsonl");
+  other_shard.replace(other_shard.find("000000000007"), 12, "000000000008");
+  const std::string other = place.file("a/8.jsonl", other_shard);
+  words files{successor, without_batch, again, overlapping, first, other};
+  const std::string expected =
+      "from TRIM_HORIZON 100 101 102 110 111 112\n"
+      "from TRIM_HORIZON 100 101 102 110 111 112\n"
+      "from 102 110 111 112\n"
+      "from 112 120 121 122 130 131 132\n"
+      "from 112\n";
+  const words child{KCLXX_PYTHON, "child.py"};
+
+  SECTION("whatever their order on the command line") {
+    files.pop_back();
+    if (GENERATE(false, true)) std::reverse(files.begin(), files.end());
+    const auto run = place.replay(files, child);
+    CAPTURE(run.out, run.err);
+    CHECK(run.status == 0);
+    CHECK(place.read("out") == expected);
+    CHECK_THAT(run.out, Contains("total  1 shard\n"));
+  }
+  SECTION("also from a pipe, of which nothing is lost") {
+    int ends[2];
+    REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+    const kclxx::io::descriptor output(ends[0]);
+    kclxx::io::descriptor input(ends[1]);
+    const std::string text = place.read("b/3.jsonl");
+    REQUIRE(::write(input.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+    input.close();
+    const auto run = place.kclxx({"replay", successor, without_batch, again, overlapping, "-", "--",
+                                  KCLXX_PYTHON, "child.py"},
+                                 {}, output.get());
+    CAPTURE(run.out, run.err);
+    CHECK(run.status == 0);
+    CHECK(place.read("out") == expected);
+  }
+  SECTION("and one that fails does not keep back the next one") {
+    const std::string bad = place.life("bad", "TRIM_HORIZON", {0}, "2026-11-21T07:00:00Z");
+    place.write("bad", place.read("bad") + "nonsense\n");
+    const auto run = place.replay({overlapping, bad, (place / "missing").string()}, child);
+    CAPTURE(run.out, run.err);
+    CHECK(run.status == 5);
+    CHECK(place.read("out") == "from TRIM_HORIZON 100 101 102\nfrom 102 110 111 112\n");
+    CHECK_THAT(run.out, Contains("missing cannot be read"));
+  }
 }

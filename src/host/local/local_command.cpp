@@ -144,6 +144,7 @@ std::vector<std::string> fetch_local() {
 std::vector<std::string> node_command(const local_call& call) {
   const fs::path cache = default_cache();
   const fs::path directory = directory_of(call);
+  for (const fs::path& trusted : {directory, directory / "state.json"}) require_own(trusted);
   open_input(call.input);
   std::error_code error;
   if (call.needs == local_call::need::what_runs && !fs::exists(directory / "state.json", error)) {

@@ -8,13 +8,10 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <deque>
 #include <exception>
-#include <fcntl.h>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -25,7 +22,6 @@
 #include <string>
 #include <string_view>
 #include <sys/eventfd.h>
-#include <sys/file.h>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
@@ -41,7 +37,7 @@
 #include "protocol/json_string.hpp"
 #include "tool/command.hpp"
 #include "tool/command_error.hpp"
-#include "tool/files.hpp"
+#include "tool/feed/feed_state.hpp"
 #include "tool/line_splitter.hpp"
 #include "tool/lockstep/lockstep_daemon.hpp"
 #include "tool/process/cancellation.hpp"
@@ -59,6 +55,8 @@ struct feed_options {
   std::uint64_t batch = 1000;
   std::string state;  ///< a folder for the positions; empty: they are not kept
   bool restarts = false;
+  std::chrono::milliseconds grace =
+      std::chrono::seconds(30);  ///< for children that are to shut down
   std::vector<std::string> command{};
 };
 
@@ -67,6 +65,7 @@ struct fed_line {
   std::string data;
   std::string key;
   std::chrono::milliseconds arrived{};
+  std::uint64_t checksum = 0;  ///< of the shard's lines up to this one
 };
 
 using namespace std::chrono_literals;
@@ -96,11 +95,6 @@ std::chrono::milliseconds since_1970() {
       std::chrono::system_clock::now().time_since_epoch());
 }
 
-/// Where a shard's position is kept.
-std::string position_file(const feed_options& options, const std::string& shard) {
-  return options.state + "/" + shard + ".position";
-}
-
 /// One shard of `kclxx feed`: the lines that wait for it, and the daemon that is played to its
 /// child. The n-th line of a shard has the sequence number n.
 ///
@@ -108,27 +102,49 @@ std::string position_file(const feed_options& options, const std::string& shard)
 /// rest may be called from any thread.
 class fed_shard {
  public:
-  /// Lines up to `covered` are not delivered again. Lifetime: the options outlive it.
-  fed_shard(std::string id, const feed_options& options, std::uint64_t covered)
+  /// Lifetime: the options and the state outlive it.
+  fed_shard(std::string id, const feed_options& options, const feed_state& state)
       : id_(std::move(id)),
         options_(options),
-        begin_(covered),
-        delivered_(covered),
-        covered_(covered) {}
+        state_(state),
+        begin_(state.covered(id_)),
+        delivered_(begin_.count()),
+        covered_(begin_) {}
+
+  // The thread that reads the input calls these.
+
+  /// Whether all lines have come that an earlier run has covered.
+  [[nodiscard]] bool is_recognized() const noexcept { return read_.count() >= begin_.count(); }
+  /// True: an earlier run has covered the line, the shard's next one, and it is not to be put.
+  /// Errors: command_error when these lines are other ones.
+  [[nodiscard]] bool pass_over(std::string_view line) {
+    if (!state_.is_kept()) return false;
+    read_.add(line);
+    if (read_.count() > begin_.count()) return false;
+    if (is_recognized() && read_ != begin_) {
+      refuse_input("the " + std::to_string(begin_.count()) + " lines that were covered of " + id_ +
+                   " are other ones");
+    }
+    return true;
+  }
+  /// Precondition: the input ended. Errors: command_error when it ended too early.
+  void require_recognized() const {
+    if (is_recognized()) return;
+    refuse_input("it has only " + std::to_string(read_.count()) + " of the " +
+                 std::to_string(begin_.count()) + " lines that were covered of " + id_);
+  }
+  /// The checksum of the lines so far.
+  [[nodiscard]] std::uint64_t checksum() const noexcept { return read_.checksum(); }
 
   /// Blocking: while the child is too far behind. Errors: std::bad_alloc.
   void put(std::vector<fed_line> lines) {
     std::unique_lock lock(mutex_);
-    for (fed_line& one : lines) {
-      if (is_stopped_) return;
-      if (passed_over_ < begin_) {
-        ++passed_over_;
-        continue;
-      }
+    for (fed_line& line : lines) {
       changed_.wait(lock, [this] { return waiting_bytes_ < most_waiting || is_stopped_; });
+      if (is_stopped_) return;
       ++put_;
-      waiting_bytes_ += size_of(one);
-      waiting_.push_back(std::move(one));
+      waiting_bytes_ += size_of(line);
+      waiting_.push_back(std::move(line));
       if (waiting_bytes_ >= most_waiting) changed_.notify_all();
     }
     changed_.notify_all();
@@ -152,12 +168,15 @@ class fed_shard {
   void run() {
     try {
       for (bool is_over = false; !is_over;) {
-        const int before = deaths_;
+        const int earlier_deaths = deaths_;
         play();
-        has_given_up_ = deaths_ > before && (!options_.restarts || deaths_in_row_ == most_deaths);
+        const bool has_died = deaths_ > earlier_deaths;
         const std::lock_guard lock(mutex_);
-        is_over = deaths_ == before || has_given_up_ || is_stopped_;
+        is_over = !has_died || !options_.restarts || deaths_in_row_ == most_deaths || is_stopped_;
+        has_given_up_ = has_died && is_over;
       }
+    } catch (const cancelled&) {
+      was_left_ = true;
     } catch (...) {
       error_ = std::current_exception();
       has_given_up_ = true;
@@ -167,27 +186,32 @@ class fed_shard {
 
   [[nodiscard]] const std::string& id() const noexcept { return id_; }
   [[nodiscard]] std::uint64_t put_count() const noexcept { return put_; }
-  [[nodiscard]] std::uint64_t delivered() const noexcept { return delivered_ - begin_; }
-  [[nodiscard]] std::uint64_t covered() const noexcept { return covered_ - begin_; }
+  [[nodiscard]] std::uint64_t delivered() const noexcept { return delivered_ - begin_.count(); }
+  [[nodiscard]] std::uint64_t covered() const noexcept { return covered_.count() - begin_.count(); }
   /// How many lines an earlier run has covered.
-  [[nodiscard]] std::uint64_t covered_before() const noexcept { return begin_; }
-  /// Lines of those that the input has, this time too.
-  [[nodiscard]] std::uint64_t passed_over() const noexcept { return passed_over_; }
+  [[nodiscard]] std::uint64_t covered_before() const noexcept { return begin_.count(); }
   /// How many children have died.
   [[nodiscard]] int deaths() const noexcept { return deaths_; }
   /// Lines that wait are delivered to no child any more.
   [[nodiscard]] bool has_given_up() const noexcept { return has_given_up_; }
-  /// What ended it, if that was no child; cancelled, too.
+  /// The command was cancelled before the child had shut down.
+  [[nodiscard]] bool was_left() const noexcept { return was_left_; }
+  /// What ended it, if that was neither a child nor the command's end.
   [[nodiscard]] const std::exception_ptr& error() const noexcept { return error_; }
 
  private:
   enum class next { batch, nothing, end };
 
+  [[noreturn]] void refuse_input(const std::string& reason) const {
+    throw command_error(command_status::finding, "stdin is another input than that of the state " +
+                                                     state_.folder() + ": " + reason);
+  }
+
   // One child.
   void play() {
     auto child =
         std::make_unique<child_dialogue>(options_.command, child_dialogue::error_output::passed_on);
-    lockstep_daemon daemon(std::move(child), id_, unlimited, position_at(covered_));
+    lockstep_daemon daemon(std::move(child), id_, unlimited, position_at(covered_.count()));
     daemon.row.set_fault([this](const sequence_position& position) { return store(position); });
     serve(daemon);
     if (!daemon.noise.empty()) {
@@ -211,9 +235,9 @@ class fed_shard {
       if (!is_at_end) {
         if (last.is_answered) delivered_ += batch_.size();
         if (options_.restarts) {
-          for (fed_line& one : batch_) {
-            uncovered_bytes_ += size_of(one);
-            uncovered_.push_back(std::move(one));
+          for (fed_line& line : batch_) {
+            uncovered_bytes_ += size_of(line);
+            uncovered_.push_back(std::move(line));
           }
         }
         batch_.clear();
@@ -252,14 +276,15 @@ class fed_shard {
     return batch_.empty() ? next::end : next::batch;
   }
 
-  action action_of_batch() const {
+  action action_of_batch() {
     std::vector<std::string> numbers;
     numbers.reserve(batch_.size());
     std::vector<record> records;
     records.reserve(batch_.size());
-    for (const fed_line& one : batch_) {
+    for (const fed_line& line : batch_) {
       numbers.push_back(std::to_string(delivered_ + numbers.size() + 1));
-      records.emplace_back(record::fields{one.data, one.key, numbers.back(), 0, one.arrived});
+      records.emplace_back(record::fields{line.data, line.key, numbers.back(), 0, line.arrived});
+      if (state_.is_kept()) uncovered_checksums_.push_back(line.checksum);
     }
     const auto behind =
         batch_.empty() ? 0
@@ -267,15 +292,20 @@ class fed_shard {
     return records_action(records, behind);
   }
 
+  /// What a position covers. It is a number of lines however the child has written it; a place
+  /// before the first record covers none, and what was covered stays so.
+  [[nodiscard]] covered_lines lines_up_to(const sequence_position& position) const {
+    const std::uint64_t count = number_at(position);
+    if (count <= covered_.count()) return covered_;
+    return {count, state_.is_kept() ? uncovered_checksums_[count - covered_.count() - 1] : 0};
+  }
+
   // Before the child hears of it, as the daemon's own.
   std::optional<std::string> store(const sequence_position& position) {
-    if (options_.state.empty()) return std::nullopt;
-    const std::string name = position_file(options_, id_);
     try {
-      write_file(name + ".part", to_string(position) + "\n");
-      if (std::rename((name + ".part").c_str(), name.c_str()) != 0) cannot_set_up(name, "made");
+      state_.store(id_, lines_up_to(position));
       return std::nullopt;
-    } catch (const command_error& error) {
+    } catch (const std::system_error& error) {
       if (!std::exchange(has_told_store_, true)) say(error.what());
       return "KinesisClientLibDependencyException";  // the lease table does not answer
     }
@@ -283,14 +313,16 @@ class fed_shard {
 
   void on_progress(lockstep_daemon& daemon) {
     daemon.checkpoints.clear();
-    const std::uint64_t reached = number_at(daemon.row.checkpoint());
-    if (reached <= covered_) return;
-    for (std::uint64_t i = covered_; i < reached && !uncovered_.empty(); ++i) {
+    const covered_lines reached = lines_up_to(daemon.row.checkpoint());
+    if (reached == covered_) return;
+    for (std::uint64_t i = covered_.count(); i < reached.count(); ++i) {
+      if (state_.is_kept()) uncovered_checksums_.pop_front();
+      if (uncovered_.empty()) continue;
       uncovered_bytes_ -= size_of(uncovered_.front());
       uncovered_.pop_front();
     }
     covered_ = reached;
-    delivered_ = std::max(delivered_, covered_);
+    delivered_ = std::max(delivered_, covered_.count());
     deaths_in_row_ = 0;
   }
 
@@ -309,7 +341,8 @@ class fed_shard {
       waiting_.push_front(std::move(uncovered_.back()));
     }
     uncovered_bytes_ = 0;
-    delivered_ = covered_;
+    uncovered_checksums_.clear();
+    delivered_ = covered_.count();
   }
 
   void say(const std::string& what) const {
@@ -320,13 +353,16 @@ class fed_shard {
 
   const std::string id_;
   const feed_options& options_;
-  const std::uint64_t begin_;
+  const feed_state& state_;
+  const covered_lines begin_;
+
+  // The thread that reads the input alone uses this.
+  covered_lines read_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<fed_line> waiting_;
   std::size_t waiting_bytes_ = 0;
-  std::uint64_t passed_over_ = 0;
   std::uint64_t put_ = 0;
   bool input_ended_ = false;
   bool is_stopped_ = false;
@@ -335,11 +371,13 @@ class fed_shard {
   std::vector<fed_line> batch_;
   std::deque<fed_line> uncovered_;  // delivered; kept for the next child
   std::size_t uncovered_bytes_ = 0;
-  std::uint64_t delivered_;
-  std::uint64_t covered_;
+  std::deque<std::uint64_t> uncovered_checksums_;  // with a state: after each delivered line
+  std::uint64_t delivered_;                        // up to which line
+  covered_lines covered_;
   int deaths_ = 0;
   int deaths_in_row_ = 0;  // without a position that is covered
   bool has_given_up_ = false;
+  bool was_left_ = false;
   bool has_told_store_ = false;
   bool has_told_limit_ = false;
   std::exception_ptr error_;
@@ -395,86 +433,45 @@ class key_of_line {
   std::string separator_;
 };
 
-/// What the positions in --state belong to, locked against another feed.
-class feed_state {
- public:
-  explicit feed_state(const feed_options& options) {
-    if (options.state.empty()) return;
-    make_private_directory(options.state);
-    const std::string name = options.state + "/feed";
-    lock_ = io::descriptor(::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (!lock_.is_open()) cannot_set_up(name, "opened");
-    if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
-      cannot_set_up(options.state + " is in use by another kclxx feed");
-    }
-    const std::string mine =
-        "shards " + std::to_string(options.shards) + ", key '" + options.key + "'\n";
-    const std::string theirs = text_of_file(name);
-    if (theirs.empty()) {
-      const ssize_t size = ::write(lock_.get(), mine.data(), mine.size());
-      if (size != static_cast<ssize_t>(mine.size())) cannot_set_up(name, "written");
-    } else if (theirs != mine) {
-      throw command_error(command_status::usage, options.state +
-                                                     " has positions of another division: " +
-                                                     theirs.substr(0, theirs.find('\n')));
-    }
-  }
-
-  /// How many lines of a shard were covered.
-  [[nodiscard]] static std::uint64_t covered(const feed_options& options, const std::string& id) {
-    const std::string name = position_file(options, id);
-    if (options.state.empty() || !std::filesystem::exists(name)) return 0;
-    std::string text = text_of_file(name);
-    text = text.substr(0, text.find('\n'));
-    const auto position = sequence_position::from_string(text);
-    const std::string digits(position ? position->sequence_number() : "");
-    if (!position || !position->is_number() || digits.size() > 18) {
-      cannot_set_up(name + " has no position, but '" + text.substr(0, 100) + "'");
-    }
-    return std::stoull(digits);
-  }
-
- private:
-  io::descriptor lock_;
-};
+/// What decides on the shard of a line.
+std::string division_of(const feed_options& options) {
+  return "shards " + std::to_string(options.shards) + ", key '" + options.key + "'";
+}
 
 class feed {
  public:
   explicit feed(const feed_options& options)
       : options_(options),
         key_(options.key),
-        state_(options),
+        state_(options.state, division_of(options)),
         wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     if (!wake_.is_open()) cannot_set_up("eventfd", "made");
     for (std::uint64_t i = 0; i < options.shards; ++i) {
-      const std::string id = shard_name(i);
-      shards_.emplace_back(id, options, feed_state::covered(options, id));
+      shards_.emplace_back(state_.name_of_shard(i), options, state_);
     }
   }
 
   command_status run() {
-    install_signal_handlers(ignored_signals::stay_ignored, [this] { stop(); });
-    std::vector<std::jthread> threads;
+    install_signal_handlers(ignored_signals::stay_ignored);
+    const first_signal_call on_signal([this] { stop(); });
     std::optional<command_error> bad_line;  // what came before it is delivered
     try {
-      for (fed_shard& one : shards_) {
-        threads.emplace_back([this, &one] {
-          one.run();
-          if (one.has_given_up()) stop();
-        });
-      }
+      begin_once_recognized();
       read_input();
     } catch (const command_error& error) {
+      if (threads_.empty()) throw;
       bad_line = error;
     } catch (...) {
       stop();
-      threads.clear();
-      throw_if_cancelled();
+      const bool have_shut_down = await_shards();
+      threads_.clear();
+      if (have_shut_down) throw_if_cancelled();
       throw;
     }
-    for (fed_shard& one : shards_) one.end_input();
-    threads.clear();
-    throw_if_cancelled();
+    for (fed_shard& shard : shards_) shard.end_input();
+    const bool have_shut_down = await_shards();
+    threads_.clear();
+    if (have_shut_down) throw_if_cancelled();
     const command_status status = report();
     if (bad_line) throw *bad_line;
     return status;
@@ -483,10 +480,47 @@ class feed {
  private:
   using lines_by_shard = std::vector<std::vector<fed_line>>;
 
+  /// Starts the children when the input has all lines that an earlier run has covered, in all
+  /// shards: nothing of another input is delivered.
+  void begin_once_recognized() {
+    const auto is_recognized = [](const fed_shard& shard) { return shard.is_recognized(); };
+    if (!threads_.empty() || !std::all_of(shards_.begin(), shards_.end(), is_recognized)) return;
+    for (fed_shard& shard : shards_) {
+      const std::lock_guard lock(mutex_);  // a thread is counted before it is over
+      threads_.emplace_back([this, &shard] {
+        shard.run();
+        if (shard.has_given_up()) stop();
+        const std::lock_guard lock(mutex_);
+        --running_;
+        changed_.notify_all();
+      });
+      ++running_;
+    }
+  }
+
+  /// Blocking: until all children have left. False: they were to shut down, and the grace time is
+  /// over; they get the end of their input now.
+  bool await_shards() {
+    std::unique_lock lock(mutex_);
+    const auto are_over = [this] { return running_ == 0; };
+    changed_.wait(lock, [&] { return are_over() || is_stopped_; });
+    if (changed_.wait_for(lock, options_.grace, are_over)) return true;
+    std::cerr << "kclxx feed: children have not shut down within " + to_text(options_.grace) +
+                     " (--grace): what they have not covered is left\n"
+              << std::flush;
+    cancel(SIGTERM);
+    return false;
+  }
+
   /// The children are asked to shut down.
   void stop() {
-    const std::uint64_t one = 1;
-    is_stopped_ = ::write(wake_.get(), &one, sizeof one) > 0 || is_stopped_;
+    {
+      const std::lock_guard lock(mutex_);
+      is_stopped_ = true;
+      changed_.notify_all();
+    }
+    const std::uint64_t wakes = 1;
+    static_cast<void>(::write(wake_.get(), &wakes, sizeof wakes) == sizeof wakes);  // there is room
     for (fed_shard& shard : shards_) shard.stop();
   }
 
@@ -518,47 +552,59 @@ class feed {
       splitter.commit(static_cast<std::size_t>(size));
       for (std::string_view line; !is_stopped_ && splitter.next(line);) take(line, lines);
       if (size == 0 && !splitter.rest().empty()) take(splitter.take_rest(), lines);
-      if (splitter.rest().size() > max_payload) refuse();
+      if (splitter.rest().size() > max_record) refuse();
       hand_over(lines);
-      if (size == 0) return;
+      if (size > 0) continue;
+      for (const fed_shard& shard : shards_) shard.require_recognized();
+      return;
     }
   }
 
   void take(std::string_view line, lines_by_shard& lines) {
-    if (line.size() > max_payload) {
+    std::string key = key_(line, number_ + 1);
+    if (line.size() + key.size() > max_record) {
       hand_over(lines);
       refuse();
     }
-    await_turn(lines);
-    std::string key = key_(line, ++number_);
-    std::size_t shard = 0;
+    ++number_;
+    std::size_t index = 0;
     if (shards_.size() > 1) {
       detail::fnv_hash hash;
       hash.add(std::string_view(key));
-      shard = hash.value() % shards_.size();
+      index = hash.value() % shards_.size();
     }
-    lines[shard].push_back({std::string(line), std::move(key), since_1970()});
+    fed_shard& shard = shards_[index];
+    if (shard.pass_over(line)) {
+      if (shard.is_recognized()) begin_once_recognized();
+      return;
+    }
+    await_turn(lines);
+    lines[index].push_back({std::string(line), std::move(key), since_1970(), shard.checksum()});
   }
 
   [[noreturn]] void refuse() const {
     throw command_error(command_status::bad_transcript,
                         "stdin:" + std::to_string(number_ + 1) +
-                            ": the line has more than 10 MiB, the most that a record can have");
+                            ": the line is too long: with its partition key a record has at most " +
+                            std::to_string(max_record) + " bytes");
   }
 
-  /// With --rate.
+  /// With --rate. What is held until the input is recognized does not wait.
   void await_turn(lines_by_shard& lines) {
-    if (options_.rate == 0) return;
-    if (number_ == 0) began_ = steady::now();
+    if (options_.rate == 0 || threads_.empty()) return;
+    if (paced_ == 0) began_ = steady::now();
     const auto due =
         began_ + std::chrono::duration_cast<steady::duration>(std::chrono::duration<double>(
-                     static_cast<double>(number_) / static_cast<double>(options_.rate)));
+                     static_cast<double>(paced_) / static_cast<double>(options_.rate)));
+    ++paced_;
     if (due - steady::now() < std::chrono::milliseconds(5)) return;
     hand_over(lines);
     static_cast<void>(wait_for_input(due));
   }
 
+  /// Before the children are started the lines are held.
   void hand_over(lines_by_shard& lines) {
+    if (threads_.empty()) return;
     for (std::size_t i = 0; i < lines.size(); ++i) {
       if (!lines[i].empty()) shards_[i].put(std::exchange(lines[i], {}));
     }
@@ -566,18 +612,18 @@ class feed {
 
   [[nodiscard]] command_status report() const {
     command_status status = command_status::ok;
-    for (const fed_shard& one : shards_) {
-      if (one.error()) std::rethrow_exception(one.error());
-      std::cout << one.id() << "  " << one.put_count() << " put, " << one.delivered()
-                << " delivered, " << one.covered() << " covered";
-      if (one.covered_before() > 0) std::cout << "; " << one.covered_before() << " were before";
-      if (one.passed_over() < one.covered_before() && !is_stopped_) {
-        std::cout << ", but the input has only " << one.passed_over() << " of these";
+    for (const fed_shard& shard : shards_) {
+      if (shard.error()) std::rethrow_exception(shard.error());
+      std::cout << shard.id() << "  " << shard.put_count() << " put, " << shard.delivered()
+                << " delivered, " << shard.covered() << " covered";
+      if (shard.covered_before() > 0) std::cout << "; " << shard.covered_before() << " were before";
+      if (shard.deaths() == 1) std::cout << "; 1 child died";
+      if (shard.deaths() > 1) std::cout << "; " << shard.deaths() << " children died";
+      std::cout << "\n";
+      if (shard.covered() < shard.delivered() || shard.was_left()) {
         status = std::max(status, command_status::finding);
       }
-      std::cout << "\n";
-      if (one.covered() < one.delivered()) status = std::max(status, command_status::finding);
-      if (one.deaths() > 0) status = std::max(status, command_status::child_failed);
+      if (shard.has_given_up()) status = std::max(status, command_status::child_failed);
     }
     std::cout << std::flush;
     return status;
@@ -588,9 +634,17 @@ class feed {
   feed_state state_;
   io::descriptor wake_;
   std::deque<fed_shard> shards_;
+  /// Guards what follows; is_stopped_ may be read without it.
+  std::mutex mutex_;
+  std::condition_variable changed_;
   std::atomic<bool> is_stopped_ = false;
+  std::size_t running_ = 0;  // shards whose threads are not over
+
+  // The thread that reads the input alone uses what follows.
   std::uint64_t number_ = 0;  // of the line that was read last
+  std::uint64_t paced_ = 0;   // lines that --rate has counted
   steady::time_point began_{};
+  std::vector<std::jthread> threads_;  // of the shards, once the input is recognized
 };
 
 void add_options(CLI::App& command, feed_options& options) {
@@ -619,6 +673,11 @@ void add_options(CLI::App& command, feed_options& options) {
           },
           "Write a transcript of each child here, for kclxx replay")
       ->type_name("DIR");
+  add_seconds(
+      command, "--grace", options.grace,
+      "After a signal or a child's death: how long the children may take to shut down. Then\n"
+      "their input ends, and what they have not covered is left",
+      1e6);
   command.add_flag("--restart", options.restarts,
                    "Start another child in the place of one that dies, with what it did not cover");
 }
@@ -630,7 +689,7 @@ void add_feed_command(CLI::App& app, invocation& run) {
       app,
       {"feed",
        "Makes each line of stdin a record, and plays the daemon to a child for each shard.\n"
-       "At the end of the input, and at the first Ctrl-C, the children are asked to shut down.\n"
+       "At the end of the input, and at the first signal, the children are asked to shut down.\n"
        "Exit status: 1 a child did not checkpoint all, 3 a child failed, 4 a line is too long.",
        "kclxx feed -- ./my_processor < views.jsonl\n"
        "  kclxx feed --shards 4 --key , --state positions -- ./my_processor < views.jsonl"},

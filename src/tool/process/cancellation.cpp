@@ -4,10 +4,13 @@
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
+#include <future>
+#include <mutex>
 #include <thread>
 #include <utility>
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 
 #include "tool/process/program.hpp"
@@ -29,47 +32,64 @@ std::stop_source& stop() {
   std::_Exit(128 + signal);
 }
 
+/// What the first signal calls in place of cancelling. The mutex is held during the call, so that
+/// who takes the function away waits for its end.
+struct first_call {
+  std::mutex mutex;
+  std::function<void()> function;
+
+  /// False: there is none, or no longer.
+  bool take() {
+    const std::lock_guard lock(mutex);
+    const auto taken = std::exchange(function, nullptr);
+    if (taken) taken();
+    return taken != nullptr;
+  }
+};
+
+first_call& first() {
+  static first_call call;
+  return call;
+}
+
 /// A thread of its own takes the signals: what the command does meanwhile does not matter.
 class signal_thread {
  public:
-  signal_thread(ignored_signals those, std::function<void()> before) : before_(std::move(before)) {
-    for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
-      struct sigaction action {};
-      ::sigaction(number, nullptr, &action);
-      const bool is_ignored = action.sa_handler == SIG_IGN;
-      if (!is_ignored || those == ignored_signals::are_taken) signals_.add(number);
-    }
-    if (before_) {
-      signals_.async_wait([this](boost::system::error_code error, int) {
-        if (error) return;
-        await_first();
-        before_();
-      });
-    } else {
-      await_first();
-    }
+  signal_thread() {
+    await();
     thread_ = std::jthread([this] { loop_.run(); });
   }
   ~signal_thread() { loop_.stop(); }
   signal_thread(const signal_thread&) = delete;
   signal_thread& operator=(const signal_thread&) = delete;
 
+  void take(ignored_signals those) {
+    std::packaged_task<void()> add([this, those] {
+      for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+        struct sigaction action {};
+        ::sigaction(number, nullptr, &action);
+        const bool is_ignored = action.sa_handler == SIG_IGN;
+        if (!is_ignored || those == ignored_signals::are_taken) signals_.add(number);
+      }
+    });
+    auto added = add.get_future();
+    boost::asio::post(loop_, [&add] { add(); });  // the set belongs to its thread
+    added.get();
+  }
+
  private:
-  void await_first() {
+  void await() {
     signals_.async_wait([this](boost::system::error_code error, int number) {
       if (error) return;
-      signals_.async_wait([](boost::system::error_code closed, int second) {
-        if (closed) return;
-        the_signal = second;  // the command may notice its children's end, and leave first
-        kill_children();
-        leave_by(second);
-      });
-      the_signal = number;
-      stop().request_stop();
+      await();
+      if (first().take()) return;
+      if (cancellation_signal() == 0) return cancel(number);
+      the_signal = number;  // the command may notice its children's end, and leave first
+      kill_children();
+      leave_by(number);
     });
   }
 
-  std::function<void()> before_;
   boost::asio::io_context loop_{1};
   boost::asio::signal_set signals_{loop_};
   std::jthread thread_;
@@ -77,9 +97,26 @@ class signal_thread {
 
 }  // namespace
 
-void install_signal_handlers(ignored_signals those, std::function<void()> before) {
+void install_signal_handlers(ignored_signals those) {
   stop();  // outlives the thread
-  static const signal_thread thread(those, std::move(before));
+  first();
+  static signal_thread thread;
+  thread.take(those);
+}
+
+first_signal_call::first_signal_call(std::function<void()> function) {
+  const std::lock_guard lock(first().mutex);
+  first().function = std::move(function);
+}
+
+first_signal_call::~first_signal_call() {
+  const std::lock_guard lock(first().mutex);
+  first().function = nullptr;
+}
+
+void cancel(int signal) {
+  the_signal = signal;
+  stop().request_stop();
 }
 
 std::stop_token cancellation_token() noexcept { return stop().get_token(); }

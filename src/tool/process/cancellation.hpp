@@ -24,10 +24,26 @@ enum class ignored_signals { stay_ignored, are_taken };
 
 /// From here on the first of the signals cancels, and a second one ends the process at once,
 /// with its children.
-/// A signal that is ignored may stay so: then somebody wants it.
-/// With `before` the first signal calls that alone, on a thread of its own, and the next ones are
-/// as the first and the second. Errors: std::system_error.
-void install_signal_handlers(ignored_signals those, std::function<void()> before = {});
+/// A signal that is ignored may stay so: then somebody wants it. A later call takes the signals
+/// that an earlier one has left ignored, and leaves no signal that is taken. Thread safety: may be
+/// called from any thread. Errors: std::system_error.
+void install_signal_handlers(ignored_signals those);
+
+/// While it exists the first of the signals calls the function and does nothing else; the second
+/// one then cancels, and the third one ends the process. There is one at a time. The function is
+/// called on the signals' thread, and must not wait for the destructor.
+class first_signal_call {
+ public:
+  explicit first_signal_call(std::function<void()> function);
+  /// Blocking: while the function runs. Then it is not called any more.
+  ~first_signal_call();
+  first_signal_call(const first_signal_call&) = delete;
+  first_signal_call& operator=(const first_signal_call&) = delete;
+};
+
+/// As the first of the signals, without one: `signal` is what programs that were started get.
+/// Thread safety: may be called from any thread.
+void cancel(int signal);
 
 /// Its stop is requested when the signal comes.
 [[nodiscard]] std::stop_token cancellation_token() noexcept;

@@ -32,6 +32,7 @@
 #include "tool/replay/faults.hpp"
 #include "tool/replay/parked_records.hpp"
 #include "tool/replay/player.hpp"
+#include "tool/replay/replay_input.hpp"
 #include "tool/replay/replay_result.hpp"
 #include "tool/transcript/transcript.hpp"
 
@@ -115,31 +116,6 @@ class effect_directory {
 
 constexpr std::size_t most_at_once = 8;
 
-/// The name of a transcript's file, or where its text is from. Lifetime: of the text, that of the
-/// call.
-struct replay_input {
-  std::string name;
-  std::optional<std::string_view> text{};
-};
-
-class text_source : public transcript::byte_source {
- public:
-  explicit text_source(std::string_view text) : left_(text) {}
-  std::size_t read(char* target, std::size_t size) override {
-    const std::size_t taken = left_.copy(target, size);
-    left_.remove_prefix(taken);
-    return taken;
-  }
-
- private:
-  std::string_view left_;
-};
-
-std::unique_ptr<transcript::byte_source> source_of(const replay_input& input) {
-  if (input.text) return std::make_unique<text_source>(*input.text);
-  return std::make_unique<input_file>(input.name);
-}
-
 /// Why the transcript cannot be compared with a child, or nullptr.
 const char* why_not_comparable(const transcript::reader& reader) {
   return !reader.head()
@@ -150,12 +126,12 @@ const char* why_not_comparable(const transcript::reader& reader) {
 }
 
 /// Plays the transcript against one child, the first or a successor.
-void play_to_child(const replay_input& input, const std::vector<std::string>& command,
+void play_to_child(replay_input& input, const std::vector<std::string>& command,
                    const replay::options& options, shard_play& shard) {
-  const auto source = source_of(input);
+  const auto source = input.open();
   std::optional<transcript::reader> reader;
   try {
-    reader.emplace(*source, input.name);
+    reader.emplace(*source, input.name());
   } catch (const transcript::transcript_error& error) {
     shard.result.damage = diagnostic{error.line_number(), error.problem(), {}};
     return;
@@ -173,7 +149,7 @@ void play_to_child(const replay_input& input, const std::vector<std::string>& co
 
 /// Plays one transcript. What is wrong with it or the child is in the summary.
 /// Errors: std::system_error when the file cannot be read; start_error.
-summary replay_shard(const replay_input& input, const std::vector<std::string>& command,
+summary replay_shard(replay_input& input, const std::vector<std::string>& command,
                      const replay::options& options) {
   shard_play shard(options);
   do {
@@ -182,7 +158,7 @@ summary replay_shard(const replay_input& input, const std::vector<std::string>& 
   return std::move(shard.result);
 }
 
-void play(replayed_shard& shard, const replay_input& input, const std::vector<std::string>& child,
+void play(replayed_shard& shard, replay_input& input, const std::vector<std::string>& child,
           const replay::options& options) {
   try {
     shard.summary = replay_shard(input, child, options);
@@ -192,22 +168,25 @@ void play(replayed_shard& shard, const replay_input& input, const std::vector<st
   }
 }
 
-/// Plays transcripts, each against a child of its own, several at a time. What is wrong with
-/// one of them is in its part of the result.
+/// Plays transcripts, each against a child of its own: those of one shard one after the other,
+/// several shards at a time. What is wrong with one of them is in its part of the result.
 /// Errors: cancelled; std::system_error when no thread can be started.
-replay_result replay_files(const std::vector<replay_input>& inputs,
-                           const std::vector<std::string>& child, const replay::options& options) {
-  replay_result result;  // each shard's part belongs to the thread that plays it
-  for (const replay_input& input : inputs) result.shards.push_back({input.name, {}, {}});
+replay_result replay_files(std::vector<replay_input>& inputs, const std::vector<std::string>& child,
+                           const replay::options& options) {
+  replay_result result;  // each transcript's part belongs to the thread that plays it
+  for (const replay_input& input : inputs) result.shards.push_back({input.name(), {}, {}});
+  const auto shards = by_shard(inputs);
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
-    for (std::size_t i = next++; i < inputs.size() && cancellation_signal() == 0; i = next++) {
-      play(result.shards[i], inputs[i], child, options);
+    for (std::size_t i = next++; i < shards.size(); i = next++) {
+      for (const std::size_t input : shards[i]) {
+        if (cancellation_signal() == 0) play(result.shards[input], inputs[input], child, options);
+      }
     }
   };
   std::vector<std::jthread> threads;
   try {
-    const std::size_t count = std::min(most_at_once, inputs.size());
+    const std::size_t count = std::min(most_at_once, shards.size());
     for (std::size_t i = 0; i < count; ++i) threads.emplace_back(work);
   } catch (const std::system_error&) {
     if (threads.empty()) throw;  // fewer only take longer
@@ -221,7 +200,7 @@ replay_result replay_files(const std::vector<replay_input>& inputs,
 /// `effects`. The words of `child` and the name `effects` may have the placeholder.
 /// The result is that of the second run.
 /// Errors: those of replay_files; command_error when the first run failed or left no effects.
-replay_result replay_files_twice(const std::vector<replay_input>& inputs,
+replay_result replay_files_twice(std::vector<replay_input>& inputs,
                                  const std::vector<std::string>& child,
                                  const replay::options& options, const std::string& effects) {
   effect_directory both;
@@ -314,10 +293,10 @@ int run_replay(replay_arguments& arguments, const std::vector<std::string>& chil
   std::vector<replay_input> inputs;
   if (arguments.is_parked) {
     parked = read_parked_files(arguments.files, arguments.run);
-    for (const auto& shard : parked) inputs.push_back({shard.files, shard.dialogue});
+    for (const auto& shard : parked) inputs.emplace_back(shard.files, shard.dialogue);
   } else {
     validate(arguments, child);
-    for (const std::string& file : arguments.files) inputs.push_back({file});
+    for (const std::string& file : arguments.files) inputs.emplace_back(file);
   }
   std::optional<result_file> report;
   if (!arguments.report.empty()) {
@@ -345,7 +324,8 @@ int run_replay(replay_arguments& arguments, const std::vector<std::string>& chil
 }
 
 void add_options(CLI::App& command, replay_arguments& arguments) {
-  add_option(command, "", "FILE", arguments.files, "Transcripts, one for each shard; - is stdin")
+  add_option(command, "", "FILE", arguments.files,
+             "Transcripts; those of one shard are played one after the other; - is stdin")
       ->required();
   auto* const parked = command.add_flag(
       "--parked", arguments.is_parked,

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <ostream>
+#include <set>
 #include <sstream>
 #include <string_view>
 
@@ -311,7 +312,12 @@ ordered_json rows_of(const timeline& timeline) {
 void print_text(std::ostream& out, const replay_result& result) {
   for (const replayed_shard& shard : result.shards) print_shard(out, shard);
   if (result.shards.size() > 1) {
-    out << "total  " << result.shards.size() << " shards\n";
+    // A shard may have several transcripts; one whose shard is unknown counts, too.
+    std::set<std::string_view> names;
+    for (const replayed_shard& shard : result.shards) {
+      names.insert(shard.summary.shard.empty() ? shard.file : shard.summary.shard);
+    }
+    out << "total  " << names.size() << (names.size() == 1 ? " shard\n" : " shards\n");
     print_counts(out, result.total(), result.took());
   }
   if (result.effects) print_effects(out, *result.effects, result.had_fault());

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/fnv.hpp"
+#include "io/descriptor.hpp"
+
+namespace kclxx::tool {
+
+/// The first lines of a shard: how many they are, and a checksum, by which they are recognized.
+class covered_lines {
+ public:
+  covered_lines() = default;
+  covered_lines(std::uint64_t count, std::uint64_t checksum) : count_(count), checksum_(checksum) {}
+
+  void add(std::string_view line) {
+    ++count_;
+    detail::fnv_hash hash(checksum_);
+    hash.add(line);
+    hash.add("\n");  // no line has one
+    checksum_ = hash.value();
+  }
+
+  [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
+  [[nodiscard]] std::uint64_t checksum() const noexcept { return checksum_; }
+  friend bool operator==(const covered_lines&, const covered_lines&) = default;
+
+ private:
+  std::uint64_t count_ = 0;
+  std::uint64_t checksum_ = 0;
+};
+
+/// The names of the shards of `kclxx feed`, and with --state what earlier runs have covered of
+/// them. The folder is locked against another feed.
+///
+/// Thread safety: store() may be called from different threads for different shards.
+class feed_state {
+ public:
+  /// `folder`: empty without --state; then nothing is kept, and the names are new.
+  /// `division`: what decides on the shard of a line, one line of text.
+  /// Errors: command_error when the folder is in use, of another division or another version.
+  feed_state(std::string folder, const std::string& division);
+
+  [[nodiscard]] bool is_kept() const noexcept { return !folder_.empty(); }
+  [[nodiscard]] const std::string& folder() const noexcept { return folder_; }
+  /// "shardId-000000000003-5f0c9e2103ab": no other state, and no run without one, has this name.
+  [[nodiscard]] std::string name_of_shard(std::uint64_t number) const;
+  /// Errors: command_error.
+  [[nodiscard]] covered_lines covered(const std::string& shard) const;
+  /// Blocking: until the file system took it. Errors: std::exception.
+  void store(const std::string& shard, const covered_lines& covered) const;
+
+ private:
+  [[nodiscard]] std::string position_file(const std::string& shard) const;
+
+  std::string folder_;
+  io::descriptor lock_;
+  std::string run_;
+};
+
+}  // namespace kclxx::tool
