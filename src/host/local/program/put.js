@@ -7,7 +7,7 @@ const { listShards, noStream } = require('./streams.js');
 
 // Lines of bytes, and the records that they become. Pure.
 
-const largest = 1024 * 1024; // a record's data and partition key together
+const largest = 10 * 1024 * 1024; // a record's data and partition key together
 const mostOfOneCall = 500;
 const mostBytesOfOneCall = 4 * 1024 * 1024; // Kinesis takes 5 MiB
 

@@ -71,7 +71,7 @@ const awaitStream = (kinesis, stream) => awaitState(() => kinesis('DescribeStrea
 async function createStream({ stream, shards = 1, ...options }) {
   const kinesis = kinesisClient(runningState(options));
   await explained({ ResourceInUseException: `there is a stream ${stream} already` }, () =>
-    kinesis('CreateStream', { StreamName: stream, ShardCount: Number(shards) }));
+    kinesis('CreateStream', { StreamName: stream, ShardCount: Number(shards), MaxRecordSizeInKiB: 10240 }));
   await awaitStream(kinesis, stream);
 }
 
