@@ -166,14 +166,17 @@ enum class bad_record {
   park,
 };
 
-/// Keeps an outage from making records bad. A shard's circuit opens when `failures` attempts in a
-/// row have failed, or at once at an outage_error. Permanent errors do not count, nor does a record
-/// that failed before the last success. A call that completes a record of its batch is a success.
+/// Keeps an outage from making records bad. A shard's circuit opens after `failures` failures in a
+/// row, or at once at an outage_error. `each` and `batches` count attempts, but not those of a
+/// record that failed before the last success; a call that completes a record of its batch is a
+/// success. `parallel` counts each record once, at its first failure, since other records go on
+/// meanwhile. Permanent errors do not count.
 ///
-/// While the circuit is open, no attempt is counted for failure_policy::max_attempts: so `failures`
-/// has to be larger for a record that fails alone to use up its attempts. The handler
-/// is called for one record at a time, after waits that double from failure_policy::max_backoff to
-/// `max_wait`. The first success closes the circuit.
+/// While the circuit is open, no attempt is counted for failure_policy::max_attempts: so with
+/// `each` and `batches` `failures` has to be larger for a record that fails alone to use up its
+/// attempts. The handler is called for one record at a time, with `parallel` for new records first,
+/// after waits that double from failure_policy::max_backoff to `max_wait`. The first success closes
+/// the circuit.
 struct circuit_breaker {
   int failures = 20;                           ///< at least 1
   std::chrono::milliseconds max_wait{30'000};  ///< 0 counts as 1 ms

@@ -25,7 +25,7 @@ dispatcher::dispatcher(failure_policy policy, const parallel_options& options,
       shard_(detail::service_access::with(shard, detail::service_access::of(shard))),
       service_(detail::service_access::of(shard)),
       stop_(shard.stop_token()),
-      failures_(std::move(policy), *shard_),
+      failures_(std::move(policy), *shard_, circuit::counted::records),
       is_async_(is_async),
       window_(options, is_async) {}
 

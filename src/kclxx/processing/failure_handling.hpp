@@ -27,9 +27,14 @@ namespace kclxx::processing {
 class circuit {
  public:
   using time_point = std::chrono::steady_clock::time_point;
+  /// Which failures in a row open it. A form that has nothing else to run while a record fails
+  /// counts attempts: a record that failed before the last success does not count. A form that runs
+  /// other records meanwhile counts a record at its first failure alone, or the retries of a few
+  /// bad records would open the circuit for all.
+  enum class counted { attempts, records };
 
   /// Precondition: the policy is valid.
-  explicit circuit(const failure_policy& policy);
+  circuit(const failure_policy& policy, counted unit);
 
   /// What an outage was, when it is over.
   struct outage {
@@ -67,8 +72,9 @@ class circuit {
   }
   /// When the next probe may begin; std::nullopt while the circuit is closed, or a probe runs.
   [[nodiscard]] std::optional<time_point> next_probe() const;
-  /// Failed attempts in a row.
+  /// What has failed in a row, in its unit.
   [[nodiscard]] std::int64_t failures() const;
+  [[nodiscard]] counted unit() const noexcept { return unit_; }
 
  private:
   [[nodiscard]] std::optional<probe_id> try_begin_probe(time_point now);
@@ -76,6 +82,7 @@ class circuit {
   probe_id end_attempt(record_state& failed);
   void wait(time_point now, std::chrono::milliseconds time, std::uint64_t random);
 
+  const counted unit_;
   const std::optional<std::int64_t> most_;  // failures in a row that open it
   const std::chrono::milliseconds max_wait_;
   const std::chrono::milliseconds first_wait_;
@@ -144,7 +151,8 @@ class failure_handling {
   /// Precondition: the policy is checked(). Errors: a lost lease that the parking lot's prepare()
   /// throws; any other failure of it is logged, and prepare() is called again before a record is
   /// parked.
-  failure_handling(failure_policy policy, const shard_context& shard);
+  failure_handling(failure_policy policy, const shard_context& shard,
+                   circuit::counted unit = circuit::counted::attempts);
 
   /// Calls the handler, which is `call`, and reports the attempt to the observers, if there are
   /// any. `attempts` are those of `first`, the first or only record that the handler gets. Errors:
