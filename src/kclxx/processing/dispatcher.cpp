@@ -32,6 +32,7 @@ dispatcher::dispatcher(failure_policy policy, const parallel_options& options,
 /// Calls `body` with the mutex held, and after it what calls the service or destroys user code.
 template <class Body>
 void dispatcher::change(Body body) {
+  copies_.leave_if_copied();
   to_do then{service_->now()};
   std::vector<record_batch> passed;
   bool are_fewer_stuck = false;
@@ -398,6 +399,7 @@ void dispatcher::process(const record_batch& delivered) {
     std::vector<std::string> keys;  // user code makes them: without the mutex
     if (options_.key) {
       for (const record& one : batch) keys.push_back(options_.key(one));
+      copies_.leave_if_copied();
     }
     std::size_t admitted = 0;
     bool is_full = false;

@@ -227,6 +227,7 @@ void failure_handling::prepare_lot() {
 }
 
 void failure_handling::judge(std::span<failure> failures, bool has_completed) {
+  copies_.leave_if_copied();
   for (failure& one : failures) {
     if (!is_lease_gone(one.thrown)) continue;
     one.decided = failure::outcome::lease_gone;

@@ -17,6 +17,7 @@
 #include <kclxx/shard_context.hpp>
 
 #include "base/printable.hpp"
+#include "io/copy_guard.hpp"
 
 namespace kclxx::processing {
 
@@ -159,7 +160,11 @@ class failure_handling {
   /// what the handler throws.
   template <class Function>
   void attempt(const record& first, const failed_attempts& attempts, Function&& call) {
-    if (!is_observed_) return std::forward<Function>(call)();
+    copies_.leave_if_copied();
+    if (!is_observed_) {
+      std::forward<Function>(call)();
+      return copies_.leave_if_copied();
+    }
     const auto began = shard_.now();
     std::exception_ptr thrown;
     try {
@@ -167,6 +172,7 @@ class failure_handling {
     } catch (...) {
       thrown = std::current_exception();
     }
+    copies_.leave_if_copied();
     if (!shard_.stop_token().stop_requested()) {
       service_->observe(attempt_event(first, attempts.count + 1, shard_.now() - began, thrown));
     }
@@ -231,6 +237,7 @@ class failure_handling {
   /// was logged.
   bool acquire_log_turn(std::optional<shard_context::clock::time_point>& last);
 
+  const io::copy_guard copies_;
   const failure_policy policy_;
   const shard_context& shard_;
   const std::shared_ptr<detail::shard_service> service_;

@@ -82,6 +82,7 @@ void shard_dialogue::run() noexcept {
   // Handlers may use the processor, and the destructor may log.
   finish_user_code();
   driver_.processor().destroy();
+  copies_.leave_if_copied();
   finish_observation(clock::now() + last_logs);
   finish_user_code();
   tasks_.end_log_function();
@@ -115,6 +116,7 @@ void shard_dialogue::run_user_code(session_lock& lock, user_code running, Functi
   {
     const detail::unlocked meanwhile(lock);
     function();
+    copies_.leave_if_copied();  // the loop may have had the lock when user code forked
   }
   user_code_ = user_code::none;
 }
@@ -439,6 +441,7 @@ bool shard_dialogue::is_in_callback() const {
 
 void shard_dialogue::async_checkpoint(const std::optional<sequence_position>& position,
                                       checkpoint_handler handler) noexcept {
+  copies_.leave_if_copied();
   {
     const std::lock_guard lock(mutex_);
     if (!is_user_code_finished_) {
@@ -456,6 +459,7 @@ void shard_dialogue::async_checkpoint(const std::optional<sequence_position>& po
 
 std::error_code shard_dialogue::checkpoint(const std::optional<sequence_position>& position,
                                            const std::optional<time_point>& deadline) noexcept {
+  copies_.leave_if_copied();
   session_lock lock(mutex_);
   // Between two actions the daemon does not listen, and the next waits for this thread.
   if (is_callbacks_thread() && user_code_ == user_code::between) {
@@ -489,6 +493,7 @@ bool shard_dialogue::sleep_until(time_point deadline) {
 
 shard_dialogue::timer_id shard_dialogue::start_timer(milliseconds delay, milliseconds period,
                                                      std::function<void()> function) {
+  copies_.leave_if_copied();
   const std::lock_guard lock(mutex_);
   const timer_id id = timers_.start(clock::now() + delay, period, std::move(function));
   wake_callbacks_thread();
@@ -496,6 +501,7 @@ shard_dialogue::timer_id shard_dialogue::start_timer(milliseconds delay, millise
 }
 
 void shard_dialogue::cancel_timer(timer_id timer) {
+  copies_.leave_if_copied();
   const std::lock_guard lock(mutex_);
   timers_.cancel(timer);
   if (timers_.has_dropped()) wake_callbacks_thread();
@@ -514,10 +520,12 @@ void shard_dialogue::user_code_threw(const std::string& source,
 }
 
 void shard_dialogue::fail(std::exception_ptr thrown) {
+  copies_.leave_if_copied();
   user_code_threw("the shard's processing", thrown);
 }
 
 void shard_dialogue::request_worker_stop() {
+  copies_.leave_if_copied();
   {
     const std::lock_guard lock(mutex_);
     if (std::exchange(has_asked_to_stop_, true)) return;
@@ -534,11 +542,13 @@ void shard_dialogue::request_worker_stop() {
 
 void shard_dialogue::log(log_level level, const std::string& text,
                          const std::optional<sequence_position>& position) {
+  copies_.leave_if_copied();
   const std::lock_guard lock(mutex_);
   driver_.on_log(level, text, position);
 }
 
 void shard_dialogue::observe(observer::shard_event event) noexcept {
+  copies_.leave_if_copied();
   if (observation_) observation_->observe(std::move(event));
 }
 

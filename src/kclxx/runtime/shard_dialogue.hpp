@@ -22,6 +22,7 @@
 
 #include "driver/session_driver.hpp"
 #include "driver/shard_timers.hpp"
+#include "io/copy_guard.hpp"
 #include "io/lines.hpp"
 #include "io/process_identity.hpp"
 #include "io/reactor.hpp"
@@ -200,6 +201,7 @@ class shard_dialogue final : public detail::shard_service,
 
   void user_code_threw(const std::string& source, const std::exception_ptr& thrown) noexcept;
 
+  const io::copy_guard copies_;
   configuration settings_;
   const stuck_function on_stuck_;
   user_tasks tasks_;
