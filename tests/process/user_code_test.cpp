@@ -55,6 +55,21 @@ TEST_CASE("whatever user code hangs, the process leaves after the grace time",
     one.records({"stop_callback that hangs", "wait for stop"});
     must_leave(one, 13, "batch of 2");
   }
+  SECTION("a callback, while lines wait for their turn before the end of the input") {
+    const unsigned waiting = GENERATE(1U, 2U, 50U);
+    started_child one({"short_grace"});
+    one.records({"sleep"});
+    for (unsigned line = 0; line < waiting; ++line) one.records({"a"}, 2 + line);
+    must_leave(one, 13, "a callback did not return within the grace time");
+  }
+  SECTION("a callback of a line that has waited for its turn") {
+    started_child one({"short_grace"});
+    one.records({"a"});
+    one.records({"a"}, 2);
+    one.records({"sleep"}, 3);
+    one.records({"a"}, 4);
+    must_leave(one, 13, "a callback did not return within the grace time");
+  }
   SECTION("a stop_callback, and the callback too") {
     started_child one({"short_grace"});
     one.records({"stop_callback that hangs", "sleep"});

@@ -29,6 +29,9 @@ constexpr milliseconds reader_patience{500};
 /// What the daemon has not taken is written again after this time.
 constexpr milliseconds output_pause{10};
 
+/// While a line waits for its turn nothing is read; so often the end of the input is looked for.
+constexpr milliseconds end_interval{100};
+
 }  // namespace
 
 shard_dialogue::shard_dialogue(configuration settings, stuck_function on_stuck,
@@ -201,6 +204,7 @@ bool shard_dialogue::hand_over_lines(session_lock& lock) {
     }();
     if (!line) return has_any;
     driver_.on_line(*std::move(line));
+    if (driver_.has_early_line()) watch_for_end();
   }
 }
 
@@ -215,6 +219,18 @@ void shard_dialogue::watch() {
   if (std::exchange(is_watched_, true)) return;
   const auto left = session::callback_patience - user_code_time();
   reactor_.arm(watch_timer, left > milliseconds(0) ? left : session::callback_patience);
+}
+
+// One look serves many lines that wait for a moment only.
+void shard_dialogue::watch_for_end() {
+  if (!std::exchange(is_end_watched_, true)) reactor_.arm(end_timer, end_interval);
+}
+
+void shard_dialogue::on_line_waits() {
+  const std::lock_guard lock(mutex_);
+  is_end_watched_ = false;
+  if (!driver_.has_early_line() || driver_.status()) return;
+  io::has_ended(settings_.input) ? driver_.on_end_behind_line() : watch_for_end();
 }
 
 void shard_dialogue::on_watch() {
@@ -308,6 +324,8 @@ void shard_dialogue::on_timer(std::size_t timer) {
       return on_idle();
     case watch_timer:
       return on_watch();
+    case end_timer:
+      return on_line_waits();
     case output_timer:
       return on_output();
     case stuck_timer:
