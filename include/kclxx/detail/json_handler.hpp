@@ -22,6 +22,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <kclxx/detail/exception_text.hpp>
 #include <kclxx/json_batch.hpp>
 #include <kclxx/processing/failure_policy.hpp>
 #include <kclxx/processing/handler.hpp>
@@ -247,7 +248,7 @@ Value parse_json(const record& source) {
         text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
     throw permanent_error(text);
   } catch (const std::exception& error) {
-    throw permanent_error(error.what());
+    throw permanent_error(text_of(error));
   }
 }
 

@@ -82,7 +82,8 @@ class KCLXX_EXPORT parking_file final : public parking_lot {
   void park(const shard_context& shard, std::span<const failed_record> failed) override;
 
   /// The file of this shard, whether or not it exists. In its name every character but letters,
-  /// digits, `-`, `_` and `.` is replaced by `_`.
+  /// digits, `-`, `_` and `.` is replaced by `_`. A name of more than 200 characters has a hash in
+  /// the place of its middle.
   [[nodiscard]] std::filesystem::path file_of(const shard_context& shard) const;
 
  private:

@@ -16,6 +16,7 @@
 #include <kclxx/processing/failure_policy.hpp>
 #include <kclxx/shard_context.hpp>
 
+#include "base/file_name.hpp"
 #include "io/descriptor.hpp"
 #include "io/lines.hpp"
 #include "protocol/base64.hpp"
@@ -191,7 +192,7 @@ path parking_file::file_of(const shard_context& shard) const {
   if (shard.application_name()) append_part(name, *shard.application_name());
   if (shard.stream_name()) append_part(name, *shard.stream_name());
   append_part(name, shard.shard_id());
-  return directory_ / (name + "parked.jsonl");
+  return directory_ / detail::file_name(name, "parked.jsonl");
 }
 
 void parking_file::prepare(const shard_context& shard) {
