@@ -138,6 +138,19 @@ TEST_CASE("a grace time of zero does not make a clean end a stuck callback", "[p
   CHECK(clean == times);
 }
 
+TEST_CASE("options that cannot work end a program with one line in the log, and status 15",
+          "[process]") {
+  scripted_daemon one({child, "park_nowhere"},
+                      {.input_file = {}, .environment = {"KCLXX_PARKING_DIR="}});
+  CHECK(one.wait_exit() == 15);
+  one.await_end_of_stderr();
+  const std::string log = one.stderr_so_far();
+  CHECK(contains(log,
+                 "cannot serve the daemon: failure_policy: bad_record::park needs a place: set "
+                 "KCLXX_PARKING_DIR to a directory, or failure_policy::lot"));
+  CHECK_FALSE(contains(log, "terminate"));
+}
+
 TEST_CASE("a fork in a callback writes no second status, and the copy leaves", "[process][P5]") {
   started_child daemon({"manual"});
   daemon.process({"fork"});

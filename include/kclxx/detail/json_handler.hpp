@@ -413,10 +413,14 @@ class keyed_json {
       : function_(std::move(function)), key_(std::move(key)) {}
 
   /// `make(handler, options)` makes the factory of one shard.
-  /// Errors: std::invalid_argument for options with a key of their own; what `make` throws.
+  /// It is not valid for options with a key of their own, and where that of `make` is not.
   template <class Make>
   [[nodiscard]] processor_factory factory(parallel_options options, Make make) const {
-    if (options.key) throw std::invalid_argument("parallel_options: json has a key, too");
+    if (options.key) {
+      return processor_factory::valid_or_not([]() -> processor_factory {
+        throw std::invalid_argument("parallel_options: json has a key, too");
+      });
+    }
     auto of_shard = [function = function_, key = key_, options = std::move(options),
                      make = std::move(make)] {
       const auto values = std::make_shared<parsed_values<Value>>();
@@ -426,7 +430,7 @@ class keyed_json {
           with_values<Value>(function, [values](const record& one) { return values->take(one); }),
           std::move(own));
     };
-    static_cast<void>(of_shard());  // refused now, if ever
+    if (auto same = of_shard(); !same.is_valid()) return same;
     return [of_shard](const shard_context& shard) { return of_shard()(shard); };
   }
 

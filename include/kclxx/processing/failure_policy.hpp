@@ -194,8 +194,8 @@ struct circuit_breaker {
 /// requested stop (shard_context::stop_token) ends the attempts, too; the record is then not
 /// complete.
 ///
-/// Errors: `each`, `batches` and `parallel` throw std::invalid_argument for a number below its
-/// minimum, a negative duration, and for bad_record::park without a parking lot.
+/// Errors: the factories of `each`, `batches` and `parallel` are not valid (processor_factory) for
+/// a number below its minimum, a negative duration, and bad_record::park without a parking lot.
 /// Thread safety: a value; processors copy it. Its functions may be called from several threads.
 struct failure_policy {
   /// Attempts per record, the first included; at least 1. Unset: without end.

@@ -306,7 +306,7 @@ TEST_CASE("without a lot, records are parked in KCLXX_PARKING_DIR", "[processing
 TEST_CASE("a policy that parks is refused when no place is named", "[processing][parking]") {
   for (const char* const value : {"", static_cast<const char*>(nullptr)}) {
     value == nullptr ? ::unsetenv("KCLXX_PARKING_DIR") : ::setenv("KCLXX_PARKING_DIR", value, 1);
-    CHECK_THROWS_WITH(each(fail, {.bad_record = bad_record::park}),
+    CHECK_THROWS_WITH(each(fail, {.bad_record = bad_record::park}).require_valid(),
                       "failure_policy: bad_record::park needs a place: set KCLXX_PARKING_DIR to a "
                       "directory, or failure_policy::lot");
   }
