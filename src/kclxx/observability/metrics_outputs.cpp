@@ -208,7 +208,8 @@ std::error_code metrics_file::write(std::string_view text) {
   }
   std::error_code error;
   const int fd = ::fcntl(lock.get(), F_DUPFD_CLOEXEC, 0);  // closed for its errors
-  if (fd < 0 || ::fchmod(fd, 0644) != 0) error = last_error();
+  // Where a mount decides on modes EPERM says so.
+  if (fd < 0 || (::fchmod(fd, 0644) != 0 && errno != EPERM)) error = last_error();
   if (!error) error = io::write_all(fd, text);
   if (fd >= 0 && ::close(fd) != 0 && !error) error = last_error();
   if (!error && std::rename(temporary.c_str(), path_.c_str()) != 0) error = last_error();

@@ -449,6 +449,32 @@ TEST_CASE("a file that another process keeps locked is a failure with a line in 
   CHECK(with.persisted() == sequence_position("SHARD_END"));
 }
 
+TEST_CASE("what a file system cannot do for a lot is logged, and records are parked without it",
+          "[processing][parking]") {
+  const auto [function, error, text] = GENERATE(table<const char*, int, std::string>({
+      {"flock", ENOLCK, " cannot be locked: No locks available; let no other process park"},
+      {"flock", ENOSYS, " cannot be locked: Function not implemented; let no other process park"},
+      {"fsync", EINVAL, " cannot be synchronized: Invalid argument; a crash of the machine may"},
+  }));
+  CAPTURE(function, error);
+  const temporary_folder directory;
+  const auto lot = std::make_shared<parking_file>(directory.path());
+  testing::daemon with(each(fail, parking(lot, 1)), prompt());
+  {
+    const failing_disk disk(function, error);
+    with.initialize("s");
+    CHECK(failing_disk::has_failed());
+  }
+  CHECK(count_logged(with, text) == 1);
+  {
+    const failing_disk disk(function, error);
+    with.deliver({"bad"});
+    CHECK(failing_disk::has_failed());
+  }
+  CHECK(lines_of(directory.path() / "s.parked.jsonl").size() == 1);
+  CHECK(count_logged(with, "parked after") == 1);
+}
+
 TEST_CASE("records can be parked whatever the length of names is, each shard's in its own file",
           "[processing][parking]") {
   lot_of_one_shard lot;
@@ -476,10 +502,6 @@ TEST_CASE("a place that cannot be parked in is refused before the first record",
   SECTION("a directory in the file's place") {
     std::filesystem::create_directory(lot.file());
     CHECK_THROWS_WITH(lot.prepare(), Contains("Is a directory"));
-  }
-  SECTION("a file system without locks") {
-    const failing_disk disk("flock", ENOLCK);
-    CHECK_THROWS_WITH(lot.prepare(), Contains("No locks available"));
   }
   SECTION("a file that others can write") {
     const auto bits = GENERATE(0620U, 0602U, 0666U);
