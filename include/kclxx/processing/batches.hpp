@@ -53,8 +53,8 @@ struct batch_options {
 /// Records that are handed over between two processRecords calls are checkpointed with the next
 /// call or at the shutdown.
 ///
-/// Errors: none. With a policy or options that cannot work the factory is not valid: `run` reports
-/// it. Thread safety: as `each`.
+/// Errors: none. With a policy or options that cannot work the factory is not valid.
+/// Thread safety: as `each`.
 [[nodiscard]] KCLXX_EXPORT processor_factory batches(batch_handler handler,
                                                      failure_policy policy = {},
                                                      batch_options options = {});

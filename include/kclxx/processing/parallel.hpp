@@ -124,8 +124,8 @@ struct parallel_options {
 /// When a stop is requested (shard_context::stop_token), a handler should return: the processor's
 /// destructor waits for it.
 ///
-/// Errors: none. With a policy or options that cannot work the factory is not valid: `run` reports
-/// it. Thread safety: the handler is called from several threads at the same time.
+/// Errors: none. With a policy or options that cannot work the factory is not valid.
+/// Thread safety: the handler is called from several threads at the same time.
 [[nodiscard]] KCLXX_EXPORT processor_factory parallel(record_handler handler,
                                                       failure_policy policy = {},
                                                       parallel_options options = {});
