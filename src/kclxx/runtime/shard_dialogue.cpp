@@ -532,13 +532,13 @@ std::unique_ptr<detail::thread_pool> shard_dialogue::make_thread_pool(std::size_
 
 void shard_dialogue::user_code_threw(const std::string& source,
                                      const std::exception_ptr& thrown) noexcept {
+  copies_.leave_if_copied();
   const auto why = driver::describe(source, thrown);  // user code: without the lock
   const std::lock_guard lock(mutex_);
   driver_.on_user_code_threw(why);
 }
 
 void shard_dialogue::fail(std::exception_ptr thrown) {
-  copies_.leave_if_copied();
   user_code_threw("the shard's processing", thrown);
 }
 

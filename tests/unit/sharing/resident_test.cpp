@@ -270,6 +270,7 @@ void check_in_copy(const std::function<int(resident_environment&, launcher&)>& b
     launcher starter = environment.starter();
     return body(environment, starter);
   });
+  INFO(copy.err);
   CHECK(copy.status == expected);
 }
 
@@ -364,6 +365,10 @@ TEST_CASE("a thread_local object that takes long to destroy holds up no shard", 
 
 TEST_CASE("a launcher that comes while the resident has no descriptors left is served by it later",
           "[sharing]") {
+#ifdef __SANITIZE_ADDRESS__
+  WARN("AddressSanitizer ends a process that has no descriptors left for it");
+  return;
+#endif
   check_in_copy([&](resident_environment& environment, launcher& first) {
     bool is_first_served = false;
     bool is_next_served = false;
