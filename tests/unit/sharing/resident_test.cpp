@@ -44,6 +44,19 @@ namespace kclxx::sharing {
 
 namespace {
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define KCLXX_ADDRESS_SANITIZER
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define KCLXX_ADDRESS_SANITIZER
+#endif
+#ifdef KCLXX_ADDRESS_SANITIZER
+constexpr bool has_address_sanitizer = true;
+#else
+constexpr bool has_address_sanitizer = false;
+#endif
+
 using io::descriptor;
 using test::bytes_of;
 using test::first_false;
@@ -365,10 +378,10 @@ TEST_CASE("a thread_local object that takes long to destroy holds up no shard", 
 
 TEST_CASE("a launcher that comes while the resident has no descriptors left is served by it later",
           "[sharing]") {
-#ifdef __SANITIZE_ADDRESS__
-  WARN("AddressSanitizer ends a process that has no descriptors left for it");
-  return;
-#endif
+  if (has_address_sanitizer) {
+    WARN("AddressSanitizer ends a process that has no descriptors left for it");
+    return;
+  }
   check_in_copy([&](resident_environment& environment, launcher& first) {
     bool is_first_served = false;
     bool is_next_served = false;
