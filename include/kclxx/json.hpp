@@ -81,7 +81,7 @@ requires(detail::handles_json<std::decay_t<Function>, Value> ||
 /// runs; a retry parses again. Data that is no such value has its partition key. `key` is called as
 /// parallel_options::key.
 ///
-/// Errors: as above. `parallel` throws std::invalid_argument if its options have a key, too.
+/// Errors: as above. `parallel` makes no valid factory if its options have a key, too.
 template <class Value, class Function, class Key>
 requires((detail::handles_json<std::decay_t<Function>, Value> ||
           detail::makes_json_handler<std::decay_t<Function>, Value>)&&std::

@@ -177,7 +177,7 @@ class KCLXX_EXPORT observer {
   /// The circuit of the shard opened or closed; see circuit_breaker.
   struct circuit_changed {
     bool is_open = false;
-    std::int64_t failures = 0;  ///< attempts that failed in a row, until now
+    std::int64_t failures = 0;  ///< in a row, until now; see circuit_breaker
     std::string error{};        ///< of the last one; empty when the circuit closed
     bool operator==(const circuit_changed&) const = default;
   };

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <concepts>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <type_traits>
 #include <utility>
 
@@ -92,12 +94,35 @@ class processor_factory {
     mode_ = mode;
   }
 
+  /// What `make` returns or, when it throws, a factory that is not valid. So `run`, which reports
+  /// what is wrong, is reached from an expression in main.
+  template <class Make>
+  [[nodiscard]] static processor_factory valid_or_not(Make make) {
+    try {
+      return make();
+    } catch (const std::invalid_argument&) {
+      processor_factory invalid(
+          [](const shard_context&) -> std::unique_ptr<record_processor> { return nullptr; });
+      invalid.problem_ = std::current_exception();
+      return invalid;
+    }
+  }
+
+  /// False for options that cannot work. `run` and `serve` then log why, and return
+  /// exit_status::start_failed before the first shard.
+  [[nodiscard]] bool is_valid() const noexcept { return problem_ == nullptr; }
+  /// Errors: std::invalid_argument when it is not valid.
+  void require_valid() const {
+    if (problem_) std::rethrow_exception(problem_);
+  }
+
   /// A new processor. Null when the function returns null; the session then ends with
   /// exit_status::callback_failed.
-  /// Errors: what the function throws.
+  /// Errors: what the function throws, and as require_valid().
   /// Lifetime: the context must outlive the processor, which may keep a reference to it.
   /// Blocking: as long as the function takes.
   [[nodiscard]] std::unique_ptr<record_processor> operator()(const shard_context& context) const {
+    require_valid();
     auto made = make_(context);
     if (mode_) detail::service_access::mode_of(context) = mode_;
     return made;
@@ -120,6 +145,7 @@ class processor_factory {
 
   std::function<std::unique_ptr<record_processor>(const shard_context&)> make_;
   std::optional<checkpoint_mode> mode_;
+  std::exception_ptr problem_;
 };
 
 /// The factory of a processor whose constructor takes the context, or nothing:

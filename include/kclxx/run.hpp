@@ -18,8 +18,8 @@ namespace kclxx {
 ///
 /// While it runs, and afterwards, file descriptor 1 leads to stderr and 0 to /dev/null: the
 /// dialogue has private descriptors that programs started by a callback do not inherit. run()
-/// ignores SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGPIPE, also afterwards, since the daemon decides
-/// when a child ends. It leaves a signal alone if the program has a handler for it, and
+/// ignores SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE and SIGXFSZ, also afterwards, since the daemon
+/// decides when a child ends. It leaves a signal alone if the program has a handler for it, and
 /// changes no signal if stdin is a terminal. May be called once in a process; `serve` may be called
 /// many times. In a process that kclxx-share has started, run() serves all shards of the daemon
 /// (docs/sharing.md).

@@ -25,7 +25,7 @@ enum class checkpoint_mode {
 };
 
 /// How checkpoints that failed with a retryable error are retried: after `initial_backoff`, then
-/// twice as long each time, with jitter, up to `max_backoff`.
+/// twice as long each time, with jitter, up to `max_backoff`. 0 counts as 1 ms.
 struct retry_options {
   std::chrono::milliseconds initial_backoff{100};
   std::chrono::milliseconds max_backoff{5000};

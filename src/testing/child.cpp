@@ -257,7 +257,6 @@ void child::run_timer(const driver::shard_timers::function& timer) {
 void child::end_user_code() {
   place_ = place::outside;
   patience_.reset();
-  threads_->join_stop();
 }
 
 void child::leave_callback_of_the_dead() const {

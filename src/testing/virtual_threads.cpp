@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <future>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -255,23 +254,13 @@ void virtual_threads::end() {
     idle_threads_.pop_back();
     resume(one);
   }
-  join_stop();
 }
 
 void virtual_threads::request_stop(std::stop_source source) {
-  std::promise<void> done;
-  const std::future<void> is_done = done.get_future();
-  stop_thread_ = std::thread([source, finished = std::move(done)]() mutable {
+  std::thread([&source] {
     is_on_stop_thread = true;
     source.request_stop();
-    finished.set_value();
-  });
-  while (!source.stop_requested()) std::this_thread::yield();  // also on a busy machine
-  is_done.wait_for(std::chrono::milliseconds(100));
-}
-
-void virtual_threads::join_stop() {
-  if (waiting_.empty() && stop_thread_.joinable()) stop_thread_.join();
+  }).join();
 }
 
 }  // namespace kclxx::testing

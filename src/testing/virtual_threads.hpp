@@ -222,12 +222,9 @@ class virtual_threads {
   /// caller's.
   void end();
 
-  /// On a thread that runs beside all others, as in production: on theirs a stop callback could
-  /// wait for what a function that waits holds. When this returns it has run, unless it waits so,
-  /// or takes longer than 100 ms of real time.
-  void request_stop(std::stop_source source);
-  /// Once the stop callback has returned; without effect while functions wait.
-  void join_stop();
+  /// Runs the stop callbacks to their end, on a thread of their own: the caller's is in the middle
+  /// of an event.
+  static void request_stop(std::stop_source source);
   /// What a stop callback asks for is too late; an exception there would end the test's process.
   [[nodiscard]] static bool is_stop_thread() noexcept;
 
@@ -265,7 +262,6 @@ class virtual_threads {
   share runs_ = share::all;
   bool has_run_ = false;  // something, since the last resume()
   bool has_ended_ = false;
-  std::thread stop_thread_;
 };
 
 }  // namespace kclxx::testing

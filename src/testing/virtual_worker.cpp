@@ -213,6 +213,7 @@ daemon::virtual_worker::virtual_worker(processor_factory make_processor, const r
       options_(options),
       settings_(std::move(settings)),
       lease_(sequence_position("TRIM_HORIZON")) {
+  make_processor_.require_valid();
   hold_lease();
   start_child();
 }

@@ -310,6 +310,10 @@ int main(int argc, char** argv) {
             ": " + entry.text);
       };
     }
+    if (argument == "park_nowhere") {
+      return kclxx::run(
+          kclxx::each([](const kclxx::record&) {}, {.bad_record = kclxx::bad_record::park}));
+    }
     if (argument == "noted_log") options.log = noted_log();
     if (argument == "hanging_log") {
       options.log = [](const kclxx::log_entry&) { std::this_thread::sleep_for(1h); };

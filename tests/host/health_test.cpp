@@ -79,8 +79,9 @@ TEST_CASE("a child is alive until its callback runs for too long, and its death 
   one.records({"sleep"});
   REQUIRE(eventually([&] { return is_alive().status == 1; }));
   const std::string line = is_alive().out;
-  CHECK_THAT(line, Contains("/kclxx.unknown.shardId-000000000007.prom: shardId-000000000007 is "
-                            "stuck: a handler or callback of process "));
+  CHECK_THAT(line,
+             Contains("/kclxx.unknown.unknown.shardId-000000000007.prom: shardId-000000000007 is "
+                      "stuck: a handler or callback of process "));
   CHECK(health(folder.path()).status == 0);
 
   one.kill();

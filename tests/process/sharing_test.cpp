@@ -38,12 +38,14 @@ TEST_CASE("settings come from each launcher's environment", "[sharing]") {
     (*one)->send(R"({"action":"ping"})");
     (*one)->expect_status("ping");
   }
+  const std::string stream = is_first_special ? "a" : "b";
   scripted_daemon& with = is_first_special ? *first : *second;
   scripted_daemon& without = is_first_special ? *second : *first;
   CHECK(contains(with.await_stderr("the daemon sent an action"), R"("level":"warning")"));
   CHECK_FALSE(contains(without.await_stderr("the daemon sent an action"), R"("level")"));
-  CHECK(eventually(
-      [&] { return fs::exists(box / "metrics/kclxx.unknown.shardId-000000000007.prom"); }));
+  CHECK(eventually([&] {
+    return fs::exists(box / ("metrics/kclxx.unknown." + stream + ".shardId-000000000007.prom"));
+  }));
 }
 
 TEST_CASE("log lines lead to the shard's stderr, prints to that of the oldest shard", "[sharing]") {

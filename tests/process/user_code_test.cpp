@@ -55,6 +55,21 @@ TEST_CASE("whatever user code hangs, the process leaves after the grace time",
     one.records({"stop_callback that hangs", "wait for stop"});
     must_leave(one, 13, "batch of 2");
   }
+  SECTION("a callback, while lines wait for their turn before the end of the input") {
+    const unsigned waiting = GENERATE(1U, 2U, 50U);
+    started_child one({"short_grace"});
+    one.records({"sleep"});
+    for (unsigned line = 0; line < waiting; ++line) one.records({"a"}, 2 + line);
+    must_leave(one, 13, "a callback did not return within the grace time");
+  }
+  SECTION("a callback of a line that has waited for its turn") {
+    started_child one({"short_grace"});
+    one.records({"a"});
+    one.records({"a"}, 2);
+    one.records({"sleep"}, 3);
+    one.records({"a"}, 4);
+    must_leave(one, 13, "a callback did not return within the grace time");
+  }
   SECTION("a stop_callback, and the callback too") {
     started_child one({"short_grace"});
     one.records({"stop_callback that hangs", "sleep"});
@@ -121,6 +136,19 @@ TEST_CASE("a grace time of zero does not make a clean end a stuck callback", "[p
     clean += daemon.wait_exit() == 0 ? 1 : 0;
   }
   CHECK(clean == times);
+}
+
+TEST_CASE("options that cannot work end a program with one line in the log, and status 15",
+          "[process]") {
+  scripted_daemon one({child, "park_nowhere"},
+                      {.input_file = {}, .environment = {"KCLXX_PARKING_DIR="}});
+  CHECK(one.wait_exit() == 15);
+  one.await_end_of_stderr();
+  const std::string log = one.stderr_so_far();
+  CHECK(contains(log,
+                 "cannot serve the daemon: failure_policy: bad_record::park needs a place: set "
+                 "KCLXX_PARKING_DIR to a directory, or failure_policy::lot"));
+  CHECK_FALSE(contains(log, "terminate"));
 }
 
 TEST_CASE("a fork in a callback writes no second status, and the copy leaves", "[process][P5]") {

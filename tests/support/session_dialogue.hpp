@@ -55,6 +55,9 @@ class session_dialogue {
   lines end_of_input(bool unfinished_line = false) {
     return after([&](auto& out) { session_.on_end_of_input(unfinished_line, out); });
   }
+  lines end_behind_line() {
+    return after([&](auto& out) { session_.on_end_behind_line(out); });
+  }
   lines bad_line() {
     return after([&](auto& out) { session_.on_bad_line("bad line", out); });
   }

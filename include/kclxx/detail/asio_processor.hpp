@@ -189,10 +189,10 @@ class processor final : public record_processor {
 
 /// The factory that kclxx::asio::parallel returns. Without an executor each shard gets a
 /// context_thread.
-/// Errors: those of kclxx::parallel.
 inline processor_factory make(handler_source source, failure_policy policy,
                               parallel_options options, std::optional<executor_type> executor) {
-  static_cast<void>(kclxx::parallel([](completion) {}, policy, options));  // refused now, if ever
+  if (auto same = kclxx::parallel([](completion) {}, policy, options); !same.is_valid())
+    return same;
   return [source = std::move(source), policy = std::move(policy), options = std::move(options),
           executor = std::move(executor)](const shard_context& shard) {
     return std::make_unique<processor>(source, policy, options, executor, shard);

@@ -19,6 +19,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <kclxx/detail/exception_text.hpp>
 #include <kclxx/json_batch.hpp>
 #include <kclxx/processing/failure_policy.hpp>
 #include <kclxx/processing/handler.hpp>
@@ -108,8 +109,7 @@ Value parse_json(const record& source) {
         text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
     throw permanent_error(text);
   } catch (const std::exception& error) {
-    const char* const text = error.what();
-    throw permanent_error(text != nullptr ? text : "a std::exception without a text");
+    throw permanent_error(text_of(error));
   }
 }
 
@@ -282,10 +282,14 @@ class keyed_json {
       : function_(std::move(function)), key_(std::move(key)) {}
 
   /// `make(handler, options)` makes the factory of one shard.
-  /// Errors: std::invalid_argument for options with a key of their own; what `make` throws.
+  /// It is not valid for options with a key of their own, and where that of `make` is not.
   template <class Make>
   [[nodiscard]] processor_factory factory(parallel_options options, Make make) const {
-    if (options.key) throw std::invalid_argument("parallel_options: json has a key, too");
+    if (options.key) {
+      return processor_factory::valid_or_not([]() -> processor_factory {
+        throw std::invalid_argument("parallel_options: json has a key, too");
+      });
+    }
     auto of_shard = [function = function_, key = key_, options = std::move(options),
                      make = std::move(make)] {
       const auto records = std::make_shared<parsed_records<Value>>();
@@ -295,7 +299,7 @@ class keyed_json {
                       function, [records](const record& source) { return records->take(source); }),
                   std::move(own));
     };
-    static_cast<void>(of_shard());  // refused now, if ever
+    if (auto same = of_shard(); !same.is_valid()) return same;
     return [of_shard](const shard_context& shard) { return of_shard()(shard); };
   }
 

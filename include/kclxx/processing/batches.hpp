@@ -25,7 +25,7 @@ namespace kclxx {
 /// before. While the handler runs the daemon waits, so beside it the records of one processRecords
 /// call are in memory. docs/processing.md has what is processed again after a crash.
 ///
-/// Errors: `batches` throws std::invalid_argument for a limit of 0 and a negative linger.
+/// Errors: with a limit of 0 or a negative linger the factory of `batches` is not valid.
 /// Thread safety: a value; processors copy it.
 struct batch_options {
   /// The most records that a call of the handler gets, at least 1. Unset: no limit.
@@ -53,7 +53,7 @@ struct batch_options {
 /// Records that are handed over between two processRecords calls are checkpointed with the next
 /// call or at the shutdown.
 ///
-/// Errors: std::invalid_argument for a policy or options that cannot work.
+/// Errors: none. With a policy or options that cannot work the factory is not valid.
 /// Thread safety: as `each`.
 [[nodiscard]] KCLXX_EXPORT processor_factory batches(batch_handler handler,
                                                      failure_policy policy = {},

@@ -82,7 +82,8 @@ class KCLXX_EXPORT parking_file final : public parking_lot {
   void park(const shard_context& shard, std::span<const failed_record> failed) override;
 
   /// The file of this shard, whether or not it exists. In its name every character but letters,
-  /// digits, `-`, `_` and `.` is replaced by `_`.
+  /// digits, `-`, `_` and `.` is replaced by `_`. A name of more than 200 characters has a hash in
+  /// the place of its middle.
   [[nodiscard]] std::filesystem::path file_of(const shard_context& shard) const;
 
  private:
@@ -166,14 +167,17 @@ enum class bad_record {
   park,
 };
 
-/// Keeps an outage from making records bad. A shard's circuit opens when `failures` attempts in a
-/// row have failed, or at once at an outage_error. Permanent errors do not count, nor does a record
-/// that failed before the last success. A call that completes a record of its batch is a success.
+/// Keeps an outage from making records bad. A shard's circuit opens after `failures` failures in a
+/// row, or at once at an outage_error. `each` and `batches` count attempts, but not those of a
+/// record that failed before the last success; a call that completes a record of its batch is a
+/// success. `parallel` counts each record once, at its first failure, since other records go on
+/// meanwhile. Permanent errors do not count.
 ///
-/// While the circuit is open, no attempt is counted for failure_policy::max_attempts: so `failures`
-/// has to be larger for a record that fails alone to use up its attempts. The handler
-/// is called for one record at a time, after waits that double from failure_policy::max_backoff to
-/// `max_wait`. The first success closes the circuit.
+/// While the circuit is open, no attempt is counted for failure_policy::max_attempts: so with
+/// `each` and `batches` `failures` has to be larger for a record that fails alone to use up its
+/// attempts. The handler is called for one record at a time, with `parallel` for new records first,
+/// after waits that double from failure_policy::max_backoff to `max_wait`. The first success closes
+/// the circuit.
 struct circuit_breaker {
   int failures = 20;                           ///< at least 1
   std::chrono::milliseconds max_wait{30'000};  ///< 0 counts as 1 ms
@@ -190,8 +194,8 @@ struct circuit_breaker {
 /// requested stop (shard_context::stop_token) ends the attempts, too; the record is then not
 /// complete.
 ///
-/// Errors: `each`, `batches` and `parallel` throw std::invalid_argument for a number below its
-/// minimum, a negative duration, and for bad_record::park without a parking lot.
+/// Errors: the factories of `each`, `batches` and `parallel` are not valid (processor_factory) for
+/// a number below its minimum, a negative duration, and bad_record::park without a parking lot.
 /// Thread safety: a value; processors copy it. Its functions may be called from several threads.
 struct failure_policy {
   /// Attempts per record, the first included; at least 1. Unset: without end.

@@ -76,7 +76,7 @@ class KCLXX_EXPORT completion {
 using async_record_handler = basic_handler<completion>;
 
 /// How records are processed side by side.
-/// Errors: `parallel` throws std::invalid_argument if `lanes`, `window_records` or `window_bytes`
+/// Errors: the factory of `parallel` is not valid if `lanes`, `window_records` or `window_bytes`
 /// is 0, a duration is negative, or there is a `key` without order::key.
 /// Thread safety: a value; processors copy it.
 struct parallel_options {
@@ -124,7 +124,7 @@ struct parallel_options {
 /// When a stop is requested (shard_context::stop_token), a handler should return: the processor's
 /// destructor waits for it.
 ///
-/// Errors: std::invalid_argument for a policy or options that cannot work.
+/// Errors: none. With a policy or options that cannot work the factory is not valid.
 /// Thread safety: the handler is called from several threads at the same time.
 [[nodiscard]] KCLXX_EXPORT processor_factory parallel(record_handler handler,
                                                       failure_policy policy = {},

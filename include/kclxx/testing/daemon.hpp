@@ -25,7 +25,8 @@ namespace kclxx::testing {
 /// A MultiLangDaemon with one shard in virtual time. It uses the code of production, except for
 /// pipes. Callbacks run on the test's thread. What has other threads in production has some of the
 /// kit's, of which one runs at a time, while the test's thread waits. A std::stop_callback may run
-/// on yet another one; its calls to the shard, log() included, then have no effect.
+/// on yet another one, at once and to its end, so it must not wait for what the callback holds; its
+/// calls to the shard, log() included, then have no effect.
 ///
 /// Each function returns once the dialogue is quiet: callbacks have run, checkpoints are answered,
 /// and the clock has advanced past the retries that a callback or the end of an action waited for.

@@ -17,12 +17,13 @@ constexpr std::chrono::milliseconds clamped(std::chrono::milliseconds duration) 
 
 // The waits between attempts, of records and of checkpoints.
 
-/// The wait after so many failures, without jitter.
+/// The wait after so many failures, without jitter: at least 1 ms, so that nothing is tried without
+/// a pause.
 inline std::chrono::milliseconds longest_backoff(std::chrono::milliseconds initial,
                                                  std::chrono::milliseconds max, int failures) {
-  auto wait = std::min(initial, max);
-  // 64, since a wait of 0 stays 0.
-  for (int i = 1; i < std::min(failures, 64) && wait < max; ++i) wait *= 2;
+  max = std::max(max, std::chrono::milliseconds(1));
+  auto wait = std::clamp(initial, std::chrono::milliseconds(1), max);
+  for (int i = 1; i < failures && wait < max; ++i) wait *= 2;
   return std::min(wait, max);
 }
 

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <system_error>
 
+#include <kclxx/detail/exception_text.hpp>
 #include <kclxx/detail/shard_service.hpp>
 #include <kclxx/error.hpp>
 #include <kclxx/log.hpp>
@@ -74,9 +75,8 @@ inline std::string message_of(const std::exception_ptr& thrown) {
   try {
     if (thrown) std::rethrow_exception(thrown);
   } catch (const std::exception& error) {
-    const char* const text = error.what();
-    return text == nullptr ? "a std::exception without a text"
-                           : std::string(text, ::strnlen(text, 4096));
+    const char* const text = text_of(error);
+    return {text, ::strnlen(text, 4096)};
   } catch (...) {  // NOLINT(bugprone-empty-catch): the text below
   }
   return "an exception that is not a std::exception";

@@ -163,6 +163,7 @@ void session_driver::on_line(line_decoder::outcome&& line) {
     if (!may_wait) return on_end_of_input(end->is_in_line, end->error);
     early_ = *end;
     take_early_line();
+    if (early_) on_end_behind_line();
   } else {
     warn_once(oddity::blank_line,
               "the daemon sent a line without a message; such lines are skipped. Logged once.");
@@ -220,9 +221,7 @@ void session_driver::warn_of_oddities(const line_decoder::decoded& line) {
 }
 
 void session_driver::warn_once(oddity what, std::string text) {
-  const auto number = static_cast<std::size_t>(what);
-  if (has_warned_of_.test(number)) return;
-  has_warned_of_.set(number);
+  if (std::exchange(has_warned_of_[static_cast<std::size_t>(what)], true)) return;
   log(log_level::warning, std::move(text));
 }
 
@@ -239,6 +238,10 @@ void session_driver::on_end_of_input(bool unfinished_line, int error) {
       session_.on_end_of_input(unfinished_line, out);
     }
   });
+}
+
+void session_driver::on_end_behind_line() {
+  process([&](auto& out) { session_.on_end_behind_line(out); });
 }
 
 void session_driver::on_timer(session::timer timer) {

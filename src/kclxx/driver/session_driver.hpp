@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <atomic>
-#include <bitset>
 #include <chrono>
 #include <cstdint>
 #include <exception>
@@ -154,14 +154,17 @@ class session_driver {
   // From the daemon.
   /// What line_decoder made of a line. One that comes too early waits for its turn: an action for
   /// the status of the one before, an answer for its checkpoint, and after one of these the end
-  /// of the input, too. So a dialogue can be played from a file, or through a pipe. The daemon
-  /// is in lockstep, and sends none.
-  /// Precondition: no line waits.
+  /// of the input, too; then each callback has the grace time. So a dialogue can be played from a
+  /// file, or through a pipe. The daemon is in lockstep, and sends none. Precondition: no line
+  /// waits.
   void on_line(line_decoder::outcome&& line);
   [[nodiscard]] bool has_early_line() const noexcept { return early_.has_value(); }
   void on_bad_line(const std::string& text);
   /// `unfinished_line`: it broke off in the middle of a line. `error` is errno's, or 0.
   void on_end_of_input(bool unfinished_line, int error = 0);
+  /// The host has found that the input has ended, though lines before the end were not read yet,
+  /// since one waits. From now on each callback has the grace time.
+  void on_end_behind_line();
 
   void on_timer(session::timer timer);
   /// The open callback has lasted session::callback_patience.
@@ -229,7 +232,14 @@ class session_driver {
   void log(log_level level, std::string text,
            const std::optional<sequence_position>& position = std::nullopt);
   /// Oddities that are logged once in a session, however often they come.
-  enum class oddity { blank_line, invalid_utf8, unknown_time, kept_batch, unasked_answer };
+  enum class oddity {
+    blank_line,
+    invalid_utf8,
+    unknown_time,
+    kept_batch,
+    unasked_answer,
+    count,  ///< of the others
+  };
   void warn_once(oddity what, std::string text);
   void warn_of_oddities(const line_decoder::decoded& line);
   void notify(session::waiter_id waiter, std::error_code result);
@@ -246,7 +256,7 @@ class session_driver {
   session::waiter_id next_waiter_ = 1;
   std::optional<exit_status> status_;
   std::atomic<bool> have_calls_ended_ = false;  // read on the callbacks' thread
-  std::bitset<5> has_warned_of_;                // by oddity
+  std::array<bool, static_cast<std::size_t>(oddity::count)> has_warned_of_{};  // by oddity
   std::optional<line_decoder::outcome> early_;  // a message, or the end
   bool is_played_ = false;                      // a line has come too early
 };

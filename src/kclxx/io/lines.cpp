@@ -5,17 +5,13 @@
 #include <cerrno>
 #include <climits>
 #include <cstddef>
-#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <poll.h>
-#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 #include <utility>
-
-#include <kclxx/exit_status.hpp>
 
 namespace kclxx::io {
 
@@ -206,29 +202,10 @@ std::error_code write_now(int fd, std::string_view& text) noexcept {
   return {};
 }
 
-namespace {
-
-int process_id = 0;
-
-void note_process() noexcept { process_id = ::getpid(); }
-
-[[noreturn]] void leave_copy() noexcept {
-  static_cast<void>(write_all(STDERR_FILENO,
-                              "kclxx error: a forked copy of the process returned from user code "
-                              "and leaves; end it there with exec or _exit\n"));
-  std::_Exit(static_cast<int>(exit_status::daemon_gone));
-}
-
-}  // namespace
-
-/// getpid() for each line would be a fifth system call for each small batch.
-line_output::line_output(int fd) noexcept : fd_(fd), process_(::getpid()) {
-  static const int watched = (note_process(), ::pthread_atfork(nullptr, nullptr, note_process));
-  static_cast<void>(watched);
-}
+line_output::line_output(int fd) noexcept : fd_(fd) { copy_guard::watch(); }
 
 std::error_code line_output::write(std::string_view lines) {
-  if (process_id != process_) leave_copy();
+  copies_.leave_if_copied();
   if (!keeps_lines()) {
     if (const std::error_code ec = write_now(fd_, lines)) return ec;
     kept_ = lines;

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "io/copy_guard.hpp"
+
 namespace kclxx::io {
 
 /// Memory for one line, with room after it for readers that look ahead. Grows without copying, is
@@ -108,9 +110,8 @@ std::error_code write_all(int fd, std::string_view text) noexcept;
 /// Blocking: no, where `fd` is a pipe or a socket.
 std::error_code write_now(int fd, std::string_view& text) noexcept;
 
-/// Writes lines to a descriptor and never waits for its reader: what is not taken is kept. A copy
-/// of the process that user code forked, and that goes on, is ended when it writes: it would answer
-/// for its parent. Thread safety: none.
+/// Writes lines to a descriptor and never waits for its reader: what is not taken is kept. A forked
+/// copy of the process ends when it writes (copy_guard). Thread safety: none.
 class line_output {
  public:
   explicit line_output(int fd) noexcept;
@@ -124,7 +125,7 @@ class line_output {
 
  private:
   int fd_;
-  int process_;
+  copy_guard copies_;
   std::string kept_;
 };
 

@@ -136,6 +136,11 @@ bool has_input(int fd) noexcept {
   return ::poll(&look, 1, 0) == 1;
 }
 
+bool has_ended(int fd) noexcept {
+  pollfd look{fd, POLLRDHUP, 0};
+  return ::poll(&look, 1, 0) == 1;
+}
+
 input_poll::input_poll(int input) : input_(input) {
   // poll(2) would wait on it until the end of time.
   if (input < 0) throw std::system_error(EBADF, std::generic_category(), "the input");

@@ -59,6 +59,10 @@ class reactor {
 /// another one was just released, and was ready.
 [[nodiscard]] bool has_input(int fd) noexcept;
 
+/// Whether nobody can write to a pipe, socket or terminal any more. What was written before may
+/// still be there to be read.
+[[nodiscard]] bool has_ended(int fd) noexcept;
+
 /// Waits until a descriptor has input, or until another thread wakes it.
 ///
 /// Thread safety: wait() on one thread, wake() from any.

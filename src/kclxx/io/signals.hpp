@@ -36,11 +36,12 @@ extern "C" inline void do_nothing_on_signal(int) {}
 }  // namespace detail
 
 /// Makes SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGPIPE do nothing (P32): a signal to the process
-/// group must not end a child before the daemon could ask it to shut down. Handlers with
+/// group must not end a child before the daemon could ask it to shut down. So does SIGXFSZ: a write
+/// beyond a limit of files fails, and ends nothing. Handlers with
 /// SA_RESTART, not SIG_IGN, which every program that is started from here would inherit. A signal
 /// whose disposition is not the default keeps it: it is the program's own.
 inline void outlive_signals() noexcept {
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXFSZ}) {
     struct sigaction action {};
     ::sigaction(signal, nullptr, &action);  // with these arguments it cannot fail
     if ((action.sa_flags & SA_SIGINFO) != 0 || action.sa_handler != SIG_DFL) continue;

@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "io/copy_guard.hpp"
 #include "io/signals.hpp"
 
 namespace kclxx::io {
@@ -46,6 +47,7 @@ void task_thread::abandon() noexcept {
 }
 
 void task_thread::run(state& shared) {
+  const copy_guard copies;
   std::unique_lock lock(shared.mutex);
   while (!shared.tasks.empty()) {
     {
@@ -53,6 +55,7 @@ void task_thread::run(state& shared) {
       shared.tasks.pop_front();
       lock.unlock();
       task();
+      copies.leave_if_copied();
     }
     lock.lock();
   }

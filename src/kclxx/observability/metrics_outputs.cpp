@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <exception>
 #include <fcntl.h>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
@@ -20,6 +21,9 @@
 #include <kclxx/version.hpp>
 
 #include "base/duration.hpp"
+#include "base/file_name.hpp"
+#include "base/fnv.hpp"
+#include "base/printable.hpp"
 #include "io/lines.hpp"
 #include "protocol/json_string.hpp"
 
@@ -82,6 +86,13 @@ void metrics_outputs::write_file(const figures& current, const observer::shard_n
                "cannot write the metrics to " + file_->path() + ": " + error.message());
   }
   if (!error) has_file_failed_ = false;
+  if (file_->lock_error() && !std::exchange(is_missing_lock_logged_, true)) {
+    write_log_(log_level::warning,
+               "the metrics file " + file_->path() + " has no lock (" +
+                   file_->lock_error().message() +
+                   "), so kclxx health cannot see that its process lives; use a directory of a "
+                   "file system with locks");
+  }
 }
 
 std::string metrics_outputs::own_text(const observer::shard_names& names) {
@@ -93,7 +104,7 @@ std::string metrics_outputs::own_text(const observer::shard_names& names) {
                               log_own("'" + name + "' is left out: " + problem);
                             });
   } catch (const std::exception& error) {
-    why = error.what();
+    why = detail::text_of(error);
   } catch (...) {  // NOLINT(bugprone-empty-catch)
   }
   if (!std::exchange(has_own_thrown_, true)) log_own("it failed: " + why);
@@ -121,31 +132,78 @@ namespace {
 
 std::error_code last_error() { return {errno, std::generic_category()}; }
 
-}  // namespace
-
-std::error_code metrics_file::write(std::string_view text) {
-  // Its name does not end in .prom, so the collector leaves it alone.
-  static std::atomic<unsigned> count = 0;
-  const std::string temporary =
-      path_ + '.' + std::to_string(::getpid()) + '-' + std::to_string(count++);
-  // Of a process with this number that was killed while it wrote.
-  ::unlink(temporary.c_str());
-  // Others may write to the directory: what they have put there is neither written to nor followed.
-  // Nobody else can open it before it has its lock.
-  const int fd =
-      ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (fd < 0) return last_error();
+std::error_code lock_whole(int file) noexcept {
   struct flock whole {};
   whole.l_type = F_WRLCK;
-  struct stat about {};
-  std::error_code error;
-  io::descriptor lock(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
-  if (!lock.is_open() || ::fcntl(fd, F_OFD_SETLK, &whole) != 0 || ::fchmod(fd, 0644) != 0 ||
-      ::fstat(fd, &about) != 0) {
-    error = last_error();
+  return ::fcntl(file, F_OFD_SETLK, &whole) == 0 ? std::error_code() : last_error();
+}
+
+bool is_held_by_another(const std::error_code& lock_error) noexcept {
+  return lock_error == std::errc::resource_unavailable_try_again ||
+         lock_error == std::errc::permission_denied;
+}
+
+/// Names this start of the machine, with all its containers; empty when that cannot be known.
+std::string boot_name() {
+  char text[64];
+  const io::descriptor file(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
+  const ssize_t size = ::read(file.get(), text, sizeof text);
+  if (size <= 0) return {};
+  detail::fnv_hash hash;
+  hash.add(std::string_view(text, static_cast<std::size_t>(size)));
+  return std::to_string(hash.value());
+}
+
+/// Removes what writers of this shard, or of another one, have left that were killed. On this
+/// machine a writer that lives has the lock, or tries again; of other machines nothing is removed.
+void remove_left_temporaries(const std::string& path) {
+  const std::string boot = boot_name();
+  if (boot.empty()) return;
+  const std::string mark = ".prom." + boot + '-';
+  std::error_code ignored;
+  for (std::filesystem::directory_iterator at(std::filesystem::path(path).parent_path(), ignored),
+       end;
+       !ignored && at != end; at.increment(ignored)) {
+    const std::string name = at->path().filename();
+    if (!name.starts_with("kclxx.") || name.find(mark) == std::string::npos) continue;
+    const io::descriptor file(
+        ::open(at->path().c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (file.is_open() && !lock_whole(file.get())) ::unlink(at->path().c_str());
   }
+}
+
+}  // namespace
+
+std::string temporary_suffix() {
+  static std::atomic<unsigned> count = 0;
+  return '.' + boot_name() + '-' + std::to_string(::getpid()) + '-' + std::to_string(count++);
+}
+
+/// A writer whose temporary file was taken for that of a killed one tries again with the next:
+/// whoever removes it has the lock.
+std::error_code metrics_file::write(std::string_view text) {
+  if (!written_) remove_left_temporaries(path_);
+  struct stat about {};
+  std::string temporary;
+  io::descriptor lock;
+  for (bool is_taken = true; is_taken;) {
+    temporary = path_ + temporary_suffix();
+    // Others may write to the directory: what they have put there is neither written to nor
+    // followed.
+    lock = io::descriptor(
+        ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!lock.is_open() && errno == EEXIST) continue;
+    if (!lock.is_open()) return last_error();
+    lock_error_ = lock_whole(lock.get());
+    if (::fstat(lock.get(), &about) != 0) return last_error();
+    is_taken = about.st_nlink == 0 || is_held_by_another(lock_error_);
+  }
+  std::error_code error;
+  const int fd = ::fcntl(lock.get(), F_DUPFD_CLOEXEC, 0);  // closed for its errors
+  // Where a mount decides on modes EPERM says so.
+  if (fd < 0 || (::fchmod(fd, 0644) != 0 && errno != EPERM)) error = last_error();
   if (!error) error = io::write_all(fd, text);
-  if (::close(fd) != 0 && !error) error = last_error();
+  if (fd >= 0 && ::close(fd) != 0 && !error) error = last_error();
   if (!error && std::rename(temporary.c_str(), path_.c_str()) != 0) error = last_error();
   if (error) {
     ::unlink(temporary.c_str());
@@ -358,8 +416,11 @@ std::string own_metrics_text(
 }
 
 std::string metrics_file_name(const observer::shard_names& names) {
-  return "kclxx." + file_part(names.application_name.value_or(unknown_name), "-_.") + '.' +
-         file_part(names.shard_id, "-_") + ".prom";
+  return detail::file_name("kclxx." +
+                               file_part(names.application_name.value_or(unknown_name), "-_.") +
+                               '.' + file_part(names.stream_name.value_or(unknown_name), "-_") +
+                               '.' + file_part(names.shard_id, "-_"),
+                           ".prom");
 }
 
 namespace {

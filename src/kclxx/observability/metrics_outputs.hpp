@@ -31,6 +31,8 @@ class metrics_file {
   explicit metrics_file(std::string path) : path_(std::move(path)) {}
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  /// Why the last file that was written has no lock, where the file system or the kernel has none.
+  [[nodiscard]] const std::error_code& lock_error() const noexcept { return lock_error_; }
   /// Readable for all, whatever the umask is: node_exporter is another user.
   std::error_code write(std::string_view text);
   /// Only what this object has written: another process may have the shard meanwhile.
@@ -45,7 +47,12 @@ class metrics_file {
   std::string path_;
   std::optional<identity> written_;
   io::descriptor lock_;
+  std::error_code lock_error_;
 };
+
+/// ".BOOT-PID-NUMBER", the end of the next temporary file's name: so the collector leaves it alone.
+/// BOOT names this start of the machine, and is the same in all its containers.
+std::string temporary_suffix();
 
 /// The built-in outputs of one session: the text file and the CloudWatch line.
 ///
@@ -100,6 +107,7 @@ class metrics_outputs {
   std::optional<metrics_file> file_;
   figures reported_;
   bool has_file_failed_ = false;
+  bool is_missing_lock_logged_ = false;
   bool has_own_thrown_ = false;
   std::set<std::string> logged_own_;
 };
@@ -115,8 +123,8 @@ std::string own_metrics_text(
     const std::vector<own_metric>& own, const observer::shard_names& names,
     const std::function<void(const std::string&, const std::string&)>& refuse);
 
-/// The name of a shard's file: kclxx.<application>.<shard>.prom. Files and labels are one to one,
-/// since the same series in two files fails node_exporter's whole scrape.
+/// The name of a shard's file: kclxx.<application>.<stream>.<shard>.prom. Files and labels are one
+/// to one, since the same series in two files fails node_exporter's whole scrape.
 std::string metrics_file_name(const observer::shard_names& names);
 
 /// What stands for an application or a stream whose name is not known.

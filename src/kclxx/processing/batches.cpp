@@ -420,11 +420,13 @@ class batches_processor final : public record_processor {
 }  // namespace
 
 processor_factory batches(batch_handler handler, failure_policy policy, batch_options options) {
-  return {[handler = std::move(handler), policy = processing::checked(std::move(policy)),
-           limits = valid(options)](const shard_context& shard) {
-            return std::make_unique<batches_processor>(handler, policy, limits, shard);
-          },
-          checkpoint_mode::manual};
+  return processor_factory::valid_or_not([&]() -> processor_factory {
+    return {[handler = std::move(handler), policy = processing::checked(std::move(policy)),
+             limits = valid(options)](const shard_context& shard) {
+              return std::make_unique<batches_processor>(handler, policy, limits, shard);
+            },
+            checkpoint_mode::manual};
+  });
 }
 
 }  // namespace kclxx

@@ -25,13 +25,14 @@ dispatcher::dispatcher(failure_policy policy, const parallel_options& options,
       shard_(detail::service_access::with(shard, detail::service_access::of(shard))),
       service_(detail::service_access::of(shard)),
       stop_(shard.stop_token()),
-      failures_(std::move(policy), *shard_),
+      failures_(std::move(policy), *shard_, circuit::counted::records),
       is_async_(is_async),
       window_(options, is_async) {}
 
 /// Calls `body` with the mutex held, and after it what calls the service or destroys user code.
 template <class Body>
 void dispatcher::change(Body body) {
+  copies_.leave_if_copied();
   to_do then{service_->now()};
   std::vector<record_batch> passed;
   bool are_fewer_stuck = false;
@@ -398,6 +399,7 @@ void dispatcher::process(const record_batch& delivered) {
     std::vector<std::string> keys;  // user code makes them: without the mutex
     if (options_.key) {
       for (const record& one : batch) keys.push_back(options_.key(one));
+      copies_.leave_if_copied();
     }
     std::size_t admitted = 0;
     bool is_full = false;

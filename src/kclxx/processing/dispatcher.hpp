@@ -19,6 +19,7 @@
 #include <kclxx/record_batch.hpp>
 #include <kclxx/shard_context.hpp>
 
+#include "io/copy_guard.hpp"
 #include "processing/failure_handling.hpp"
 #include "processing/window.hpp"
 
@@ -146,6 +147,7 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   void observe_in_order(Event make);
   void observe_window(bool is_full);
 
+  const io::copy_guard copies_;
   const parallel_options options_;
   const std::unique_ptr<const shard_context> shard_;      // reports may outlive the session's
   const std::shared_ptr<detail::shard_service> service_;  // the session's own

@@ -113,11 +113,13 @@ class each_processor final : public record_processor {
 }  // namespace
 
 processor_factory each(record_handler handler, failure_policy policy) {
-  return {[handler = std::move(handler),
-           policy = processing::checked(std::move(policy))](const shard_context& shard) {
-            return std::make_unique<each_processor>(handler, policy, shard);
-          },
-          checkpoint_mode::manual};
+  return processor_factory::valid_or_not([&]() -> processor_factory {
+    return {[handler = std::move(handler),
+             policy = processing::checked(std::move(policy))](const shard_context& shard) {
+              return std::make_unique<each_processor>(handler, policy, shard);
+            },
+            checkpoint_mode::manual};
+  });
 }
 
 }  // namespace kclxx

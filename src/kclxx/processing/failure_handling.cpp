@@ -18,8 +18,9 @@
 
 namespace kclxx::processing {
 
-circuit::circuit(const failure_policy& policy)
-    : most_(policy.breaker ? std::optional(policy.breaker->failures) : std::nullopt),
+circuit::circuit(const failure_policy& policy, counted unit)
+    : unit_(unit),
+      most_(policy.breaker ? std::optional(policy.breaker->failures) : std::nullopt),
       max_wait_(policy.breaker.value_or(circuit_breaker()).max_wait),
       first_wait_(std::min(policy.max_backoff, max_wait_)) {}
 
@@ -39,9 +40,11 @@ circuit::state circuit::on_failure(time_point now, record_state& failed, bool is
                                    std::uint64_t random) {
   const std::lock_guard lock(mutex_);
   const probe_id running = probe_;
+  const bool has_failed_before = failed.successes.has_value();
   const probe_id probe = end_attempt(failed);
-  // Since it first failed others have succeeded: that is no outage.
-  const bool is_known = failed.successes != successes_;
+  // Others have succeeded since the record first failed: that is no outage.
+  const bool is_known =
+      unit_ == counted::records ? has_failed_before : failed.successes != successes_;
   if (is_known && !is_open_ && !is_outage) return state::closed;
   is_quiet_ = false;
   if (failures_++ == 0) first_failure_ = now;
@@ -198,12 +201,13 @@ failure_policy checked(failure_policy policy) {
   return policy;
 }
 
-failure_handling::failure_handling(failure_policy policy, const shard_context& shard)
+failure_handling::failure_handling(failure_policy policy, const shard_context& shard,
+                                   circuit::counted unit)
     : policy_(std::move(policy)),
       shard_(shard),
       service_(detail::service_access::of(shard)),
       is_observed_(service_->is_observed()),
-      circuit_(policy_) {
+      circuit_(policy_, unit) {
   if (policy_.bad_record != bad_record::park) return;
   try {
     prepare_lot();
@@ -223,6 +227,7 @@ void failure_handling::prepare_lot() {
 }
 
 void failure_handling::judge(std::span<failure> failures, bool has_completed) {
+  copies_.leave_if_copied();
   for (failure& one : failures) {
     if (!is_lease_gone(one.thrown)) continue;
     one.decided = failure::outcome::lease_gone;
@@ -413,10 +418,14 @@ void failure_handling::report_open(const failure& last, bool is_outage) {
   const std::string error = message_of(last.thrown);
   log(log_level::error,
       "the circuit is open: " +
-          (is_outage ? "the program reports an outage"
-                     : "the last " + count_of(failures, "attempt") +
-                           " failed, so the fault is probably in no record") +
-          ". Until one succeeds, none is counted, and one at a time is made. The last one, at ",
+          (is_outage
+               ? "the program reports an outage"
+               : "the last " +
+                     count_of(failures,
+                              circuit_.unit() == circuit::counted::records ? "record" : "attempt") +
+                     " failed, so the fault is probably in no record") +
+          ". Until an attempt succeeds, none is counted, and one at a time is made. The last one, "
+          "at ",
       *last.record, ": " + error);
   if (is_observed_) service_->observe(observer::circuit_changed{true, failures, error});
 }

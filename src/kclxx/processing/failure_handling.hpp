@@ -17,6 +17,7 @@
 #include <kclxx/shard_context.hpp>
 
 #include "base/printable.hpp"
+#include "io/copy_guard.hpp"
 
 namespace kclxx::processing {
 
@@ -27,9 +28,14 @@ namespace kclxx::processing {
 class circuit {
  public:
   using time_point = std::chrono::steady_clock::time_point;
+  /// Which failures in a row open it. A form that has nothing else to run while a record fails
+  /// counts attempts: a record that failed before the last success does not count. A form that runs
+  /// other records meanwhile counts a record at its first failure alone, or the retries of a few
+  /// bad records would open the circuit for all.
+  enum class counted { attempts, records };
 
   /// Precondition: the policy is valid.
-  explicit circuit(const failure_policy& policy);
+  circuit(const failure_policy& policy, counted unit);
 
   /// What an outage was, when it is over.
   struct outage {
@@ -67,8 +73,9 @@ class circuit {
   }
   /// When the next probe may begin; std::nullopt while the circuit is closed, or a probe runs.
   [[nodiscard]] std::optional<time_point> next_probe() const;
-  /// Failed attempts in a row.
+  /// What has failed in a row, in its unit.
   [[nodiscard]] std::int64_t failures() const;
+  [[nodiscard]] counted unit() const noexcept { return unit_; }
 
  private:
   [[nodiscard]] std::optional<probe_id> try_begin_probe(time_point now);
@@ -76,6 +83,7 @@ class circuit {
   probe_id end_attempt(record_state& failed);
   void wait(time_point now, std::chrono::milliseconds time, std::uint64_t random);
 
+  const counted unit_;
   const std::optional<std::int64_t> most_;  // failures in a row that open it
   const std::chrono::milliseconds max_wait_;
   const std::chrono::milliseconds first_wait_;
@@ -144,14 +152,19 @@ class failure_handling {
   /// Precondition: the policy is checked(). Errors: a lost lease that the parking lot's prepare()
   /// throws; any other failure of it is logged, and prepare() is called again before a record is
   /// parked.
-  failure_handling(failure_policy policy, const shard_context& shard);
+  failure_handling(failure_policy policy, const shard_context& shard,
+                   circuit::counted unit = circuit::counted::attempts);
 
   /// Calls the handler, which is `call`, and reports the attempt to the observers, if there are
   /// any. `attempts` are those of `first`, the first or only record that the handler gets. Errors:
   /// what the handler throws.
   template <class Function>
   void attempt(const record& first, const failed_attempts& attempts, Function&& call) {
-    if (!is_observed_) return std::forward<Function>(call)();
+    copies_.leave_if_copied();
+    if (!is_observed_) {
+      std::forward<Function>(call)();
+      return copies_.leave_if_copied();
+    }
     const auto began = shard_.now();
     std::exception_ptr thrown;
     try {
@@ -159,6 +172,7 @@ class failure_handling {
     } catch (...) {
       thrown = std::current_exception();
     }
+    copies_.leave_if_copied();
     if (!shard_.stop_token().stop_requested()) {
       service_->observe(attempt_event(first, attempts.count + 1, shard_.now() - began, thrown));
     }
@@ -223,6 +237,7 @@ class failure_handling {
   /// was logged.
   bool acquire_log_turn(std::optional<shard_context::clock::time_point>& last);
 
+  const io::copy_guard copies_;
   const failure_policy policy_;
   const shard_context& shard_;
   const std::shared_ptr<detail::shard_service> service_;

@@ -50,12 +50,14 @@ parallel_options valid(parallel_options options) {
 
 template <class Handler>
 processor_factory make(Handler handler, failure_policy policy, parallel_options options) {
-  return {[handler = std::move(handler), policy = processing::checked(std::move(policy)),
-           options = valid(std::move(options))](const shard_context& shard) {
-            return std::make_unique<parallel_processor>(
-                std::make_shared<processing::dispatcher>(policy, options, shard, handler));
-          },
-          checkpoint_mode::manual};
+  return processor_factory::valid_or_not([&]() -> processor_factory {
+    return {[handler = std::move(handler), policy = processing::checked(std::move(policy)),
+             options = valid(std::move(options))](const shard_context& shard) {
+              return std::make_unique<parallel_processor>(
+                  std::make_shared<processing::dispatcher>(policy, options, shard, handler));
+            },
+            checkpoint_mode::manual};
+  });
 }
 
 std::exception_ptr error(const char* text) {

@@ -16,6 +16,7 @@
 #include <kclxx/processing/failure_policy.hpp>
 #include <kclxx/shard_context.hpp>
 
+#include "base/file_name.hpp"
 #include "io/descriptor.hpp"
 #include "io/lines.hpp"
 #include "protocol/base64.hpp"
@@ -32,6 +33,11 @@ using std::filesystem::path;
   throw std::system_error(error, std::generic_category(), action + " " + file.string());
 }
 
+/// Whether a file system, or a kernel, has no such call; some of those in a network have none.
+bool is_unsupported(int error) {
+  return error == EINVAL || error == ENOSYS || error == EOPNOTSUPP || error == ENOLCK;
+}
+
 /// A file that lines are appended to, locked against other processes.
 class locked_file {
  public:
@@ -45,11 +51,12 @@ class locked_file {
       if (::fstat(fd_.get(), &about) != 0) raise("cannot read", path_);
       require_own(about);
       if (!lock(shard)) return;
+      if (lock_error_) break;
       if (::fstat(fd_.get(), &about) != 0) raise("cannot read", path_);
       // Who waited for the lock may have a file that was moved away or deleted meanwhile.
     } while (!is_named(about));
     size_ = about.st_size;
-    is_locked_ = true;
+    is_locked_ = !lock_error_;
   }
   locked_file(const locked_file&) = delete;
   locked_file& operator=(const locked_file&) = delete;
@@ -73,15 +80,25 @@ class locked_file {
       const std::error_code error = io::write_all(fd_.get(), text);
       if (error) throw std::system_error(error, "cannot write to " + path_.string());
       if (::fdatasync(fd_.get()) != 0) raise("cannot synchronize", path_);
-      // A new file, and a name that another process gave it, can get lost, too.
-      const path directory = path_.has_parent_path() ? path_.parent_path() : path(".");
-      const io::descriptor parent(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-      if (parent.get() < 0 || ::fsync(parent.get()) != 0) raise("cannot synchronize", directory);
+      static_cast<void>(synchronize_directory());
     } catch (const std::system_error&) {
-      [[maybe_unused]] const int cut = ::ftruncate(fd_.get(), size_);
+      // Without the lock the end may be another process's line.
+      if (is_locked_) [[maybe_unused]]
+        const int cut = ::ftruncate(fd_.get(), size_);
       throw;
     }
   }
+  /// A new file, and a name that another process gave it, can get lost, too. Returns why that
+  /// cannot be prevented here. Errors: std::system_error for any other failure.
+  std::error_code synchronize_directory() const {
+    const path directory = path_.has_parent_path() ? path_.parent_path() : path(".");
+    const io::descriptor parent(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (parent.get() >= 0 && ::fsync(parent.get()) == 0) return {};
+    if (parent.get() < 0 || !is_unsupported(errno)) raise("cannot synchronize", directory);
+    return {errno, std::generic_category()};
+  }
+  /// Why it is not locked though no other process has the lock.
+  [[nodiscard]] const std::error_code& lock_error() const { return lock_error_; }
 
  private:
   /// In a file that somebody else has made or can write, records could be read, cut or forged.
@@ -97,12 +114,17 @@ class locked_file {
       refuse(std::errc::operation_not_permitted, "can be written by other users");
     }
   }
-  /// A suspended process may keep the lock, and who can read the file may take it.
+  /// False while another process has the lock: it may be suspended, and who can read the file may
+  /// take it.
   bool lock(const shard_context* shard) {
     using namespace std::chrono_literals;
     const auto end = shard == nullptr ? shard_context::clock::time_point() : shard->now() + 5s;
     while (::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0) {
       if (errno == EINTR) continue;
+      if (is_unsupported(errno)) {
+        lock_error_ = {errno, std::generic_category()};
+        return true;
+      }
       if (errno != EWOULDBLOCK) raise("cannot lock", path_);
       if (shard == nullptr) return false;
       if (shard->now() >= end || !shard->sleep_for(50ms)) {
@@ -124,6 +146,7 @@ class locked_file {
   io::descriptor fd_;
   off_t size_ = 0;
   bool is_locked_ = false;
+  std::error_code lock_error_;
 };
 
 void append_name(std::string& out, std::string_view name) {
@@ -191,13 +214,25 @@ path parking_file::file_of(const shard_context& shard) const {
   if (shard.application_name()) append_part(name, *shard.application_name());
   if (shard.stream_name()) append_part(name, *shard.stream_name());
   append_part(name, shard.shard_id());
-  return directory_ / (name + "parked.jsonl");
+  return directory_ / detail::file_name(name, "parked.jsonl");
 }
 
 void parking_file::prepare(const shard_context& shard) {
   const path where = file_of(shard);
   try {
-    locked_file(where, nullptr).remove_if_empty();
+    const locked_file file(where, nullptr);
+    if (file.lock_error()) {
+      shard.log(log_level::warning,
+                where.string() + " cannot be locked: " + file.lock_error().message() +
+                    "; let no other process park the same shard there, or use another file system");
+    }
+    if (const std::error_code error = file.synchronize_directory()) {
+      shard.log(log_level::warning,
+                "the directory of " + where.string() +
+                    " cannot be synchronized: " + error.message() +
+                    "; a crash of the machine may lose a new file, so use another file system");
+    }
+    file.remove_if_empty();
   } catch (const std::system_error& error) {
     throw std::runtime_error(std::string("records cannot be parked: ") + error.what());
   }

@@ -68,18 +68,17 @@ bool window::wants_more(std::uint64_t next_bytes) const noexcept {
 }
 
 /// So that failing keys do not hold up the others: while new records are ready, retries have half
-/// of the lanes, and do not follow each other. An open circuit admits one attempt at a time: a new
-/// record and a failed one in turn.
+/// of the lanes, and do not follow each other. An open circuit admits one attempt at a time, of a
+/// failed record only when no new one is ready: a record that has failed tells less of an outage.
 window::begun window::begin(time_point now, circuit::probe_id probe) {
   const bool is_probe = probe != circuit::no_probe;
   const bool is_retry_next =
-      !was_retry_ && (is_probe ? was_new_probe_ : retrying_ < std::max<std::size_t>(1, lanes_ / 2));
+      !is_probe && !was_retry_ && retrying_ < std::max<std::size_t>(1, lanes_ / 2);
   const ordinal number = take_ready(is_retry_next);
   entry& one = entry_of(number);
   if (is_probe) failures_of(one).at_circuit.probe = probe;
   const ticket name{number, one.failures ? one.failures->count + 1 : 1};
   was_retry_ = name.attempt > 1;
-  was_new_probe_ = is_probe && !was_retry_;
   if (was_retry_) ++retrying_;
   one.place = attempts_.size();
   attempts_.push_back({name, now, now});

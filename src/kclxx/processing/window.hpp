@@ -205,7 +205,6 @@ class window {
   std::deque<ordinal> due_;             // ready, and failed before
   smallest_first<retry_time> retries_;  // wait for their time
   bool was_retry_ = false;              // the last attempt that began
-  bool was_new_probe_ = false;          // the same
 
   std::vector<attempt> attempts_;
   std::size_t running_ = 0;   // of these

@@ -122,7 +122,7 @@ void log(const run_options& options, log_level level, const std::string& text) {
 }
 
 void log_failure(const run_options& options, const std::exception& error) {
-  log(options, log_level::error, std::string("cannot serve the daemon: ") + error.what());
+  log(options, log_level::error, std::string("cannot serve the daemon: ") + detail::text_of(error));
 }
 
 }  // namespace kclxx::runtime

@@ -124,6 +124,7 @@ io::process_identity parent_daemon(const io::stdio_guard& stdio) {
 exit_status serve(const shard_runtime::configuration& configuration,
                   const processor_factory& make_processor, const run_options& options) {
   try {
+    make_processor.require_valid();
     return runtime::make_runtime(configuration, make_processor, options, detail::own_environment)
         ->serve();
   } catch (const std::exception& error) {
@@ -151,6 +152,7 @@ int run(processor_factory make_processor, const run_options& options) {
   std::optional<io::stdio_guard> stdio;
   try {
     if (has_run.exchange(true)) throw std::logic_error("run was called a second time");
+    make_processor.require_valid();
     if (auto start = sharing::inherited()) {
       return static_cast<int>(runtime::run_resident(std::move(*start), make_processor, options));
     }

@@ -29,6 +29,9 @@ constexpr milliseconds reader_patience{500};
 /// What the daemon has not taken is written again after this time.
 constexpr milliseconds output_pause{10};
 
+/// While a line waits for its turn nothing is read; so often the end of the input is looked for.
+constexpr milliseconds end_interval{100};
+
 }  // namespace
 
 shard_dialogue::shard_dialogue(configuration settings, stuck_function on_stuck,
@@ -82,6 +85,7 @@ void shard_dialogue::run() noexcept {
   // Handlers may use the processor, and the destructor may log.
   finish_user_code();
   driver_.processor().destroy();
+  copies_.leave_if_copied();
   finish_observation(clock::now() + last_logs);
   finish_user_code();
   tasks_.end_log_function();
@@ -115,6 +119,7 @@ void shard_dialogue::run_user_code(session_lock& lock, user_code running, Functi
   {
     const detail::unlocked meanwhile(lock);
     function();
+    copies_.leave_if_copied();  // the loop may have had the lock when user code forked
   }
   user_code_ = user_code::none;
 }
@@ -199,6 +204,7 @@ bool shard_dialogue::hand_over_lines(session_lock& lock) {
     }();
     if (!line) return has_any;
     driver_.on_line(*std::move(line));
+    if (driver_.has_early_line()) watch_for_end();
   }
 }
 
@@ -213,6 +219,18 @@ void shard_dialogue::watch() {
   if (std::exchange(is_watched_, true)) return;
   const auto left = session::callback_patience - user_code_time();
   reactor_.arm(watch_timer, left > milliseconds(0) ? left : session::callback_patience);
+}
+
+// One look serves many lines that wait for a moment only.
+void shard_dialogue::watch_for_end() {
+  if (!std::exchange(is_end_watched_, true)) reactor_.arm(end_timer, end_interval);
+}
+
+void shard_dialogue::on_line_waits() {
+  const std::lock_guard lock(mutex_);
+  is_end_watched_ = false;
+  if (!driver_.has_early_line() || driver_.status()) return;
+  io::has_ended(settings_.input) ? driver_.on_end_behind_line() : watch_for_end();
 }
 
 void shard_dialogue::on_watch() {
@@ -306,6 +324,8 @@ void shard_dialogue::on_timer(std::size_t timer) {
       return on_idle();
     case watch_timer:
       return on_watch();
+    case end_timer:
+      return on_line_waits();
     case output_timer:
       return on_output();
     case stuck_timer:
@@ -439,6 +459,7 @@ bool shard_dialogue::is_in_callback() const {
 
 void shard_dialogue::async_checkpoint(const std::optional<sequence_position>& position,
                                       checkpoint_handler handler) noexcept {
+  copies_.leave_if_copied();
   {
     const std::lock_guard lock(mutex_);
     if (!is_user_code_finished_) {
@@ -456,6 +477,7 @@ void shard_dialogue::async_checkpoint(const std::optional<sequence_position>& po
 
 std::error_code shard_dialogue::checkpoint(const std::optional<sequence_position>& position,
                                            const std::optional<time_point>& deadline) noexcept {
+  copies_.leave_if_copied();
   session_lock lock(mutex_);
   // Between two actions the daemon does not listen, and the next waits for this thread.
   if (is_callbacks_thread() && user_code_ == user_code::between) {
@@ -489,6 +511,7 @@ bool shard_dialogue::sleep_until(time_point deadline) {
 
 shard_dialogue::timer_id shard_dialogue::start_timer(milliseconds delay, milliseconds period,
                                                      std::function<void()> function) {
+  copies_.leave_if_copied();
   const std::lock_guard lock(mutex_);
   const timer_id id = timers_.start(clock::now() + delay, period, std::move(function));
   wake_callbacks_thread();
@@ -496,6 +519,7 @@ shard_dialogue::timer_id shard_dialogue::start_timer(milliseconds delay, millise
 }
 
 void shard_dialogue::cancel_timer(timer_id timer) {
+  copies_.leave_if_copied();
   const std::lock_guard lock(mutex_);
   timers_.cancel(timer);
   if (timers_.has_dropped()) wake_callbacks_thread();
@@ -508,6 +532,7 @@ std::unique_ptr<detail::thread_pool> shard_dialogue::make_thread_pool(std::size_
 
 void shard_dialogue::user_code_threw(const std::string& source,
                                      const std::exception_ptr& thrown) noexcept {
+  copies_.leave_if_copied();
   const auto why = driver::describe(source, thrown);  // user code: without the lock
   const std::lock_guard lock(mutex_);
   driver_.on_user_code_threw(why);
@@ -518,6 +543,7 @@ void shard_dialogue::fail(std::exception_ptr thrown) {
 }
 
 void shard_dialogue::request_worker_stop() {
+  copies_.leave_if_copied();
   {
     const std::lock_guard lock(mutex_);
     if (std::exchange(has_asked_to_stop_, true)) return;
@@ -534,11 +560,13 @@ void shard_dialogue::request_worker_stop() {
 
 void shard_dialogue::log(log_level level, const std::string& text,
                          const std::optional<sequence_position>& position) {
+  copies_.leave_if_copied();
   const std::lock_guard lock(mutex_);
   driver_.on_log(level, text, position);
 }
 
 void shard_dialogue::observe(observer::shard_event event) noexcept {
+  copies_.leave_if_copied();
   if (observation_) observation_->observe(std::move(event));
 }
 

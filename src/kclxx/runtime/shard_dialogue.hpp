@@ -22,6 +22,7 @@
 
 #include "driver/session_driver.hpp"
 #include "driver/shard_timers.hpp"
+#include "io/copy_guard.hpp"
 #include "io/lines.hpp"
 #include "io/process_identity.hpp"
 #include "io/reactor.hpp"
@@ -127,6 +128,7 @@ class shard_dialogue final : public detail::shard_service,
   enum loop_timer : std::size_t {
     idle_timer = session::timer_count,  // memory for large lines is not needed any more
     watch_timer,                        // user code lasts
+    end_timer,                          // a line waits: the input may have ended behind it
     output_timer,                       // what the daemon has not taken is written again
     stuck_timer,
     teardown_timer,
@@ -171,6 +173,7 @@ class shard_dialogue final : public detail::shard_service,
   void on_timer(std::size_t timer);
   void on_idle();
   void on_watch();
+  void on_line_waits();
   void on_output();
   void on_end(std::size_t timer);
 
@@ -193,6 +196,7 @@ class shard_dialogue final : public detail::shard_service,
   // and
   void let_loop_read();
   void watch();
+  void watch_for_end();
   void wake_callbacks_thread();
   [[nodiscard]] bool is_callbacks_thread() const;
   [[nodiscard]] bool is_in_callback() const;
@@ -200,6 +204,7 @@ class shard_dialogue final : public detail::shard_service,
 
   void user_code_threw(const std::string& source, const std::exception_ptr& thrown) noexcept;
 
+  const io::copy_guard copies_;
   configuration settings_;
   const stuck_function on_stuck_;
   user_tasks tasks_;
@@ -223,6 +228,7 @@ class shard_dialogue final : public detail::shard_service,
   reader reader_ = reader::callbacks;
   bool is_loop_waiting_ = false;  // it reads again once it may
   bool is_watched_ = false;
+  bool is_end_watched_ = false;
   bool has_asked_to_stop_ = false;
   bool is_user_code_finished_ = false;  // but for the processor's destructor
   bool is_timers_turn_ = true;          // or a timer that is always due would let nothing else in

@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "io/copy_guard.hpp"
 #include "io/descriptor.hpp"
 #include "io/signals.hpp"
 #include "observability/log_writer.hpp"
@@ -119,6 +120,7 @@ void real_thread_pool::post(std::function<void()> function) {
 }
 
 void real_thread_pool::run() {
+  const io::copy_guard copies;
   std::unique_lock lock(mutex_);
   for (;;) {
     has_work_.wait(lock, [this] { return !functions_.empty() || is_ended_; });
@@ -128,6 +130,7 @@ void real_thread_pool::run() {
       functions_.pop_front();
       lock.unlock();
       function();
+      copies.leave_if_copied();
     }
     lock.lock();
   }

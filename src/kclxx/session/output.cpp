@@ -32,6 +32,8 @@ const char* to_string(timer value) noexcept {
       return "report";
     case timer::grace:
       return "grace";
+    case timer::ended:
+      return "ended";
   }
   return "?";
 }

@@ -63,8 +63,9 @@ enum class timer {
   pace,    ///< a checkpoint that nobody waits for may be sent
   report,  ///< the end of the shard still waits for records: log it again
   grace,   ///< the process leaves whatever the callback does
+  ended,   ///< the same, since the input has ended behind lines that wait for their turn
 };
-inline constexpr std::size_t timer_count = 4;
+inline constexpr std::size_t timer_count = 5;
 
 /// Call on_timer after this time. Arming a timer again replaces it.
 struct arm_timer {

@@ -185,6 +185,7 @@ void session::call_or_close(call callback, const std::optional<sequence_position
   if (!given_up_ || given_up_->is_called_for(callback.kind)) {
     phase_ = phase::calling;
     out.push_back(std::move(callback));
+    if (has_input_ended_) limit_callback(out);
     return send_next(now, out);
   }
   phase_ = phase::closing;
@@ -220,6 +221,15 @@ void session::on_end_of_input(bool unfinished_line, outputs& out) {
                              : "the daemon closed the input in the middle of " + current_->name});
   const bool has_failed = !unfinished_line && phase_ == phase::failing;
   abort(has_failed ? exit_status::callback_failed : exit_status::daemon_gone, out);
+}
+
+void session::on_end_behind_line(outputs& out) {
+  if (std::exchange(has_input_ended_, true)) return;
+  if (phase_ == phase::calling) limit_callback(out);
+}
+
+void session::limit_callback(outputs& out) const {
+  out.push_back(arm_timer{timer::ended, options_.grace_time});
 }
 
 // Checkpoints.
@@ -380,12 +390,13 @@ void session::on_timer(timer timer, time_point now, outputs& out) {
       return;
     case timer::grace:
       if (phase_ == phase::leaving) {
-        out.push_back(
-            log_line{log_level::error, "a callback did not return within the grace time"});
-        leave_now(exit_status::callback_stuck, out);
+        leave_stuck(out);
       } else if (phase_ == phase::failing) {
         leave_now(exit_status::callback_failed, out);
       }
+      return;
+    case timer::ended:
+      if (phase_ == phase::calling) leave_stuck(out);
       return;
   }
 }
@@ -510,6 +521,11 @@ void session::abort(exit_status status, outputs& out) {
   out.push_back(arm_timer{timer::grace, options_.grace_time});
   leaving_with_ = status;
   phase_ = phase::leaving;
+}
+
+void session::leave_stuck(outputs& out) {
+  out.push_back(log_line{log_level::error, "a callback did not return within the grace time"});
+  leave_now(exit_status::callback_stuck, out);
 }
 
 void session::leave_now(exit_status status, outputs& out) {

@@ -140,6 +140,9 @@ class session {
   void on_no_answer(time_point now, outputs& out);
   /// `unfinished_line`: it broke off in the middle of a line.
   void on_end_of_input(bool unfinished_line, outputs& out);
+  /// The input has ended behind a line that waits for its turn: from now on each callback has the
+  /// grace time.
+  void on_end_behind_line(outputs& out);
   void on_output_broken(const std::string& reason, outputs& out);
 
   /// The processor needs this mode.
@@ -242,7 +245,9 @@ class session {
   void fail(time_point now, outputs& out);
   void persist_rest_or_leave(time_point now, outputs& out);
   void fire_stop(outputs& out);
+  void limit_callback(outputs& out) const;
   void abort(exit_status status, outputs& out);
+  void leave_stuck(outputs& out);
   void leave_now(exit_status status, outputs& out);
 
   run_options options_;
@@ -253,7 +258,8 @@ class session {
   std::optional<time_point> reported_without_lease_;
   std::optional<protocol::checkpoint_answer> observed_answer_;
   exit_status leaving_with_ = exit_status::ok;
-  bool has_stopped_ = false;  // request_stop comes once
+  bool has_stopped_ = false;      // request_stop comes once
+  bool has_input_ended_ = false;  // lines before the end may still wait for their turn
 };
 
 }  // namespace kclxx::session

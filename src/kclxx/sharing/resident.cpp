@@ -24,6 +24,7 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 
 #include "base/overloaded.hpp"
 #include "io/event_loop.hpp"
@@ -83,25 +84,47 @@ class resident {
  private:
   void accept() {
     listening_.async_wait(stream_descriptor::wait_read, [this](auto) {
-      if (!is_daemon_gone_ && accept_one()) accept();
+      if (!is_daemon_gone_) accept_one();
     });
   }
 
-  /// False when there is no descriptor for it. Launchers that wait then execute the program
-  /// themselves, and the next one finds nobody and starts another resident.
-  bool accept_one() {
-    io::descriptor socket = above_standard(
-        io::descriptor(::accept4(listening_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC)));
-    if (!socket.is_open()) {
-      listening_.close();
-      return false;
+  void accept_one() {
+    io::descriptor socket(::accept4(listening_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!socket.is_open()) return accept_later(errno);
+    socket = above_standard(std::move(socket));
+    if (socket.is_open()) serve_launcher(std::move(socket));
+    accept();
+  }
+
+  /// A launcher may have left before it was accepted. Without descriptors or memory it waits.
+  void accept_later(int error) {
+    switch (error) {
+      case EMFILE:
+      case ENFILE:
+      case ENOBUFS:
+      case ENOMEM:
+        pause_.expires_after(std::chrono::milliseconds(100));
+        return pause_.async_wait([this](auto) {
+          if (!is_daemon_gone_) accept();
+        });
+      case EBADF:
+      case EINVAL:
+      case ENOTSOCK:
+        // User code has closed the socket. Launchers then execute the program themselves, and the
+        // next one starts another resident.
+        listening_.close();
+        return;
+      default:
+        return accept();
     }
+  }
+
+  void serve_launcher(io::descriptor&& socket) {
     if (user_of_peer(socket.get()) != user_) {
       send_refused(socket.get(), "it serves another user");
     } else {
       add(std::make_shared<connection>(std::move(socket), loop_.context));
     }
-    return true;
   }
 
   void add(const connection_ptr& client) {
@@ -256,6 +279,7 @@ class resident {
   process_output output_;
   stream_descriptor daemon_;
   stream_descriptor listening_;
+  asio::steady_timer pause_{loop_.context};
   /// A session's thread is work that the loop does not see.
   asio::executor_work_guard<asio::io_context::executor_type> work_{loop_.context.get_executor()};
   std::unordered_set<connection_ptr> connections_;

@@ -326,11 +326,9 @@ void program::begin(const record& one, const shard_context& shard, bool is_first
     absorb_log();
     stream_.begin(one, is_first);
     if (form_ >= form::parallel) stream_.require_lane(options_.lanes);
-    // While a circuit is open the newest record and a failed one are tried in turn.
-    const bool can_open = policy_.breaker || declares_;
-    if (form_ >= form::parallel && !can_open && options_.window_records >= stream_.size() &&
+    if (form_ >= form::parallel && options_.window_records >= stream_.size() &&
         options_.window_bytes > 1000) {
-      stream_.require_new_work(one, options_.lanes);
+      stream_.require_new_work(one, options_.lanes, child_.is_circuit_open);
     }
   });
 }
@@ -360,6 +358,7 @@ void program::throw_if_it_fails(const record& one, const shard_context& shard) {
   if (child_.is_calm) return;
   if (shard.now() < outage_end_) {
     stream_.interrupt(one);
+    plan.has_failed = true;
     if (declares_) throw outage_error("the store is away");
     if (policy_.max_attempts && policy_.bad_record == bad_record::stop) child_.may_fail = true;
     throw std::runtime_error("the store is away");
@@ -375,6 +374,7 @@ void program::throw_if_it_fails(const record& one, const shard_context& shard) {
   note(plan.is_permanent ? fault::failed_permanently : fault::failed);
   if (policy_.bad_record == bad_record::stop) child_.may_fail = true;
   if (plan.failures > 0) --plan.failures;
+  plan.has_failed = true;
   guarded([&] { stream_.fail(one, has_no_end() ? 0 : *policy_.max_attempts); });
   if (plan.is_permanent) throw permanent_error("permanent");
   if (random_.chance(30)) throw 1;  // NOLINT: the kind of exception changes between attempts
@@ -584,12 +584,13 @@ void program::begin_outage(milliseconds time) {
 }
 
 /// Unless it is declared, each child can give up one record, and as many as the failures suffice
-/// for that open the circuit.
+/// for that open the circuit: side by side each record is one of these failures only once.
 void program::expect_outage() {
   if (!policy_.max_attempts || declares_ || daemon_->now() >= outage_end_) return;
   // A call that names what failed, and completes others, is a success to the circuit.
   const int of_call = form_ == form::gathering ? static_cast<int>(stream_.size()) : 0;
-  stream_.allow_given_up(1 + of_call + policy_.breaker->failures / *policy_.max_attempts);
+  const int failures_of_record = form_ >= form::parallel ? 1 : *policy_.max_attempts;
+  stream_.allow_given_up(1 + of_call + policy_.breaker->failures / failures_of_record);
 }
 
 /// On one thread a callback that waits for a completion would wait indefinitely.
@@ -619,6 +620,9 @@ void program::read_log(const std::string& line) {
   if (line.starts_with("the circuit is open")) {
     note(fault::circuit_opens);
     child_.is_circuit_open = true;
+    if (form_ >= form::parallel && line.find("reports an outage") == std::string::npos) {
+      stream_.require_failed(policy_.breaker->failures);
+    }
   } else if (line.starts_with("the circuit is closed")) {
     child_.is_circuit_open = false;
   }

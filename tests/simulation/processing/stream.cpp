@@ -70,7 +70,7 @@ void stream::require_order(std::size_t number) const {
   }
 }
 
-void stream::require_new_work(const record& one, std::size_t lanes) {
+void stream::require_new_work(const record& one, std::size_t lanes, bool is_circuit_open) {
   const bool is_retry = of(one).attempts > 1;
   const bool was_retry = std::exchange(was_retry_, is_retry);
   const planned_record* const waits = is_retry ? ready_for_first_attempt() : nullptr;
@@ -78,9 +78,18 @@ void stream::require_new_work(const record& one, std::size_t lanes) {
   const auto retries = std::count_if(records_.begin(), records_.end(), [](const auto& other) {
     return other.is_in_progress && other.attempts > 1;
   });
-  if (was_retry || static_cast<std::size_t>(retries) > std::max<std::size_t>(1, lanes / 2)) {
+  if (is_circuit_open || was_retry ||
+      static_cast<std::size_t>(retries) > std::max<std::size_t>(1, lanes / 2)) {
     throw violation("starvation: record " + of(one).data + " is tried again, and " + waits->data +
                     " waits for its first attempt");
+  }
+}
+
+void stream::require_failed(std::int64_t records) const {
+  const auto failed = std::count_if(records_.begin(), records_.end(),
+                                    [](const auto& one) { return one.has_failed; });
+  if (failed < records) {
+    throw violation("circuit: it opens after failures of " + std::to_string(failed) + " records");
   }
 }
 
@@ -184,6 +193,7 @@ void stream::begin_anew(planned_record& one) {
   one.attempts = one.failed = one.failed_parkings = 0;
   one.arrived.reset();
   one.is_in_progress = one.was_left = one.is_parked_in_log = one.is_repeated = false;
+  one.has_failed = false;
 }
 
 void stream::repeat(const record& one, std::chrono::steady_clock::time_point now) {

@@ -36,6 +36,7 @@ struct planned_record {
   int failed = 0;    // but in an outage
   int failed_parkings = 0;
   std::optional<std::chrono::steady_clock::time_point> arrived{};
+  bool has_failed = false;
   bool is_in_progress = false;
   bool was_left = false;  // by its handler, after the stop token had stopped
   bool is_parked_in_log = false;
@@ -79,9 +80,11 @@ class stream {
   void repeat(const record& one, std::chrono::steady_clock::time_point now);
   void begin(const record& one, bool is_first);
   /// A handler side by side with others begins: while new records are ready, failed ones have at
-  /// most half of the lanes, and do not follow each other. Precondition: the window has room for
-  /// all records.
-  void require_new_work(const record& one, std::size_t lanes);
+  /// most half of the lanes, and do not follow each other; none begins while the circuit is open.
+  /// Precondition: the window has room for all records.
+  void require_new_work(const record& one, std::size_t lanes, bool is_circuit_open);
+  /// At least so many records of the present child have failed.
+  void require_failed(std::int64_t records) const;
   /// No more records than lanes are with handlers.
   void require_lane(std::size_t lanes) const;
   void interrupt(const record& one) { of(one).is_in_progress = false; }

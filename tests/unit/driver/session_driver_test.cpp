@@ -383,6 +383,17 @@ TEST_CASE("a line that comes too early waits for its turn", "[driver][P58]") {
     CHECK(child.take_written() == lines{status_line("processRecords")});
     CHECK(child.driver.status() == exit_status::ok);
   }
+  SECTION("and then a callback has the grace time, as behind a line that the host cannot read") {
+    const bool is_read = GENERATE(true, false);
+    if (is_read) {
+      child.ends();
+    } else {
+      child.feed([&] { child.driver.on_end_behind_line(); });
+    }
+    child.feed([&] { child.driver.on_timer(session::timer::ended); });
+    CHECK(child.logged("a callback did not return within the grace time"));
+    CHECK(child.driver.status() == exit_status::callback_stuck);
+  }
   SECTION("but not the end in a line, or one with an error") {
     const auto end =
         GENERATE(driver::line_decoder::end{true, 0}, driver::line_decoder::end{false, EIO});

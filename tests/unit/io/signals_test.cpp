@@ -3,9 +3,13 @@
 #include "io/signals.hpp"
 
 #include <atomic>
+#include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <thread>
+#include <unistd.h>
 
 #include "support/catch.hpp"
 #include "support/forked.hpp"
@@ -34,6 +38,19 @@ TEST_CASE("a read that such a signal interrupts continues", "[io][signals]") {
           struct sigaction action {};
           ::sigaction(SIGTERM, nullptr, &action);
           return (action.sa_flags & SA_RESTART) != 0 ? 0 : 1;
+        }).status == 0);
+}
+
+TEST_CASE("a write beyond the limit of a file's size fails, and does not end the process",
+          "[io][signals]") {
+  CHECK(in_forked_copy([] {
+          std::signal(SIGXFSZ, SIG_DFL);
+          outlive_signals();
+          const rlimit none{0, 0};
+          ::setrlimit(RLIMIT_FSIZE, &none);
+          std::FILE* const file = std::tmpfile();
+          const bool has_failed = ::write(::fileno(file), "x", 1) == -1 && errno == EFBIG;
+          return has_failed ? 0 : 1;
         }).status == 0);
 }
 

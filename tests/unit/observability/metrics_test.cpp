@@ -241,9 +241,23 @@ TEST_CASE("labels are escaped, and names of files stay distinct", "[observabilit
   const observer::shard_names odd{"shardId-1", std::nullopt, "a\"b\\c\nd/e", std::nullopt};
   const std::string text = to_prometheus_text(figures(), odd);
   CHECK(text.find(R"(application="a\"b\\c\nd/e",stream="unknown")") != std::string::npos);
-  CHECK(metrics_file_name(odd) == "kclxx.a%22b%5Cc%0Ad%2Fe.shardId-1.prom");
-  CHECK(metrics_file_name({"shardId-1", {}, {}, {}}) == "kclxx.unknown.shardId-1.prom");
+  CHECK(metrics_file_name(odd) == "kclxx.a%22b%5Cc%0Ad%2Fe.unknown.shardId-1.prom");
+  CHECK(metrics_file_name({"shardId-1", {}, {}, {}}) == "kclxx.unknown.unknown.shardId-1.prom");
   CHECK(metrics_file_name({"b.c", {}, "a", {}}) != metrics_file_name({"c", {}, "a.b", {}}));
+  CHECK(metrics_file_name({"c", "b", "a", {}}) == "kclxx.a.b.c.prom");
+  CHECK(metrics_file_name({"c", "b", "a", {}}) != metrics_file_name({"c", {}, "a.b", {}}));
+}
+
+TEST_CASE("the longest names of AWS make a name of a file, and stay distinct",
+          "[observability][metrics]") {
+  const auto name_of = [](char last) {
+    return metrics_file_name({"shardId-000000000007", std::string(127, 's') + last,
+                              std::string(255, '.'), std::nullopt});
+  };
+  CHECK(name_of('a').size() == 200);
+  CHECK(name_of('a').starts_with("kclxx."));
+  CHECK(name_of('a').ends_with("a.shardId-000000000007.prom"));
+  CHECK(name_of('a') != name_of('b'));
 }
 
 TEST_CASE("the program's own figures have the shard's labels", "[observability][metrics]") {

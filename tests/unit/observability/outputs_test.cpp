@@ -119,7 +119,9 @@ watching watch(const metrics_options& outputs, kept_log& log) {
 
 /// The text file of the shard, and what is logged.
 struct watched_folder {
-  [[nodiscard]] fs::path file() const { return folder.path() / "kclxx.billing.shardId-3.prom"; }
+  [[nodiscard]] fs::path file() const {
+    return folder.path() / "kclxx.billing.orders.shardId-3.prom";
+  }
   [[nodiscard]] bool exists() const { return fs::exists(file()); }
   [[nodiscard]] std::string text() const { return test::read_file(file()); }
   [[nodiscard]] bool has(const std::string& part) const { return test::contains(text(), part); }
@@ -255,6 +257,34 @@ TEST_CASE("the file of the process that has the shard now is not removed",
   CHECK(test::read_file(path) == "present\n");
 }
 
+TEST_CASE("what killed writers on this machine have left is removed, and nothing of another writer",
+          "[observability][file]") {
+  const temporary_folder folder;
+  const fs::path path = folder.path() / "kclxx.a.b.c.prom";
+  const auto leave = [&](const std::string& name) {
+    const fs::path left = folder.path() / name;
+    std::ofstream(left) << "half";
+    return left;
+  };
+  const fs::path killed = leave("kclxx.a.b.c.prom" + temporary_suffix());
+  const fs::path killed_elsewhere = leave("kclxx.x.y.z.prom" + temporary_suffix());
+  const fs::path other_machine = leave("kclxx.a.b.c.prom.12345-1-0");
+  const fs::path other_program = leave("other.prom" + temporary_suffix());
+  const fs::path living = leave("kclxx.a.b.c.prom" + temporary_suffix());
+  const io::descriptor writer(::open(living.c_str(), O_WRONLY | O_CLOEXEC));
+  struct flock whole {};
+  whole.l_type = F_WRLCK;
+  REQUIRE(::fcntl(writer.get(), F_OFD_SETLK, &whole) == 0);
+  metrics_file file(path.string());
+  CHECK_FALSE(file.write("x\n"));
+  CHECK_FALSE(fs::exists(killed));
+  CHECK_FALSE(fs::exists(killed_elsewhere));
+  CHECK(fs::exists(other_machine));
+  CHECK(fs::exists(other_program));
+  CHECK(fs::exists(living));
+  CHECK(test::read_file(path) == "x\n");
+}
+
 TEST_CASE("a file that another user has put there is neither written to nor followed",
           "[observability][file]") {
   const temporary_folder folder;
@@ -265,9 +295,10 @@ TEST_CASE("a file that another user has put there is neither written to nor foll
   fs::create_symlink(theirs, path);
   metrics_file file(path.string());
   CHECK_FALSE(file.write("one\n"));
+  std::string suffix = temporary_suffix();
+  suffix.erase(suffix.rfind('-') + 1);
   for (int i = 0; i < 1000; ++i) {  // one of them has the next name
-    fs::create_symlink(theirs,
-                       path.string() + '.' + std::to_string(::getpid()) + '-' + std::to_string(i));
+    fs::create_symlink(theirs, path.string() + suffix + std::to_string(i));
   }
   CHECK_FALSE(file.write("two\n"));
   CHECK(test::read_file(theirs) == "theirs");
@@ -347,8 +378,9 @@ TEST_CASE("a directory that is missing is reported once", "[observability][outpu
   auto entries = watched.log.entries();
   std::erase_if(entries, [](const auto& one) { return test::contains(one.text, cloudwatch_mark); });
   REQUIRE(entries.size() == 1);
-  CHECK(entries[0].text == "cannot write the metrics to " + watched.directory +
-                               "/missing/kclxx.billing.shardId-3.prom: No such file or directory");
+  CHECK(entries[0].text ==
+        "cannot write the metrics to " + watched.directory +
+            "/missing/kclxx.billing.orders.shardId-3.prom: No such file or directory");
 }
 
 TEST_CASE("CloudWatch's line comes at its interval and at the end, each with what is new",

@@ -365,6 +365,8 @@ TEST_CASE("asio::parallel refuses an empty function", "[processing][asio]") {
 
 TEST_CASE("asio::parallel refuses a policy or options that cannot work", "[processing][asio]") {
   const auto handle = [](const record&) -> boost::asio::awaitable<void> { co_return; };
-  CHECK_THROWS_AS(kclxx::asio::parallel(handle, {.max_attempts = 0}), std::invalid_argument);
-  CHECK_THROWS_AS(kclxx::asio::parallel(handle, {}, {.lanes = 0}), std::invalid_argument);
+  CHECK_THROWS_AS(kclxx::asio::parallel(handle, {.max_attempts = 0}).require_valid(),
+                  std::invalid_argument);
+  CHECK_THROWS_AS(kclxx::asio::parallel(handle, {}, {.lanes = 0}).require_valid(),
+                  std::invalid_argument);
 }

@@ -141,33 +141,40 @@ TEST_CASE("after a declared outage a batch comes again as it was", "[processing]
 }
 
 TEST_CASE(
-    "an outage that nobody declares makes as many records bad as fail before the circuit opens",
+    "an outage that nobody declares makes as many records bad as fail before the circuit opens: "
+    "attempts count for it, in parallel records",
     "[processing][circuit]") {
   const auto which = GENERATE(form::each, form::batches_with_position, form::parallel);
   const int attempts = GENERATE(1, 2, 3, 5);
   store away;
   away.is_away = [&](const record&) { return away.calls > 1 && away.calls < 200; };
   away.start(which, parking(away.lot, attempts)).deliver(numbered(50)).end_shard();
-  CHECK(int(away.lot->all.size()) == 19 / attempts);
+  CHECK(int(away.lot->all.size()) == 19 / (which == form::parallel ? 1 : attempts));
   CHECK(away.stored.size() + away.lot->all.size() == 50);
 }
 
 TEST_CASE("the log has a line when the circuit opens, and one when it closes",
           "[processing][circuit]") {
   const auto which = ALL_FORMS;
+  const bool is_parallel = which == form::parallel || which == form::completions;
   const auto events = std::make_shared<seen_events>();
   store away;
   away.is_away = [&](const record&) { return away.calls <= 10; };
-  away.start(which, {.breaker = circuit_breaker{.failures = 4}}, {}, events)
-      .deliver({"a"})
+  // In parallel the handler fails for four records, else four times for the first one.
+  const strings records = is_parallel ? numbered(4) : strings{"0"};
+  away.start(which, {.breaker = circuit_breaker{.failures = 4}}, {.order = order::none}, events)
+      .deliver(records)
       .end_shard();
   INFO(*away.daemon);
-  CHECK(away.stored == strings{"a"});
+  CHECK(sorted(away.stored) == records);
+  const std::string last = std::to_string(records.size());
   CHECK(count_logged(*away.daemon,
-                     "the circuit is open: the last 4 attempts failed, so the fault is probably in "
-                     "no record. Until one succeeds, none is counted, and one at a time is "
-                     "made. The last one, at record 1/0 (partition key 'key'): the store is "
-                     "away") == 1);
+                     std::string("the circuit is open: the last 4 ") +
+                         (is_parallel ? "records" : "attempts") +
+                         " failed, so the fault is probably in no record. Until an attempt "
+                         "succeeds, none is counted, and one at a time is made. The last one, at "
+                         "record " +
+                         last + "/0 (partition key 'key'): the store is away") == 1);
   CHECK(count_logged(*away.daemon,
                      "the circuit is closed: an attempt succeeded, after 10 that failed") == 1);
   CHECK(events->circuits ==
@@ -230,6 +237,46 @@ TEST_CASE("keys that fail and open the circuit do not hold up the ones after the
   CHECK(sorted(endpoints.stored) == strings(keys.end() - 40, keys.end()));
 }
 
+TEST_CASE("in parallel a record counts once for the circuit, however often it fails",
+          "[processing][circuit]") {
+  const auto which = GENERATE(form::parallel, form::completions);
+  const auto bad_keys = GENERATE(1U, 10U, 19U);
+  CAPTURE(bad_keys);
+  store bad;
+  bad.is_away = [](const record& one) { return one.data() == "bad"; };
+  auto& daemon = bad.start(which, {});
+  const strings keys = numbered(20);
+  for (const std::string& key : strings(keys.begin(), keys.begin() + bad_keys)) {
+    test::deliver(daemon, {{key, "bad"}, {key, "bad"}});
+  }
+  for (std::size_t hour = 1; hour <= 3; ++hour) {
+    daemon.advance(1h);
+    CHECK(bad.calls > static_cast<int>(hour * 100));
+    test::deliver(daemon, {{"good", "good"}});
+    CHECK(bad.stored.size() == hour);  // at once
+  }
+  CHECK_FALSE(logged(daemon, "circuit"));
+}
+
+TEST_CASE(
+    "while the circuit is open a new record is the next probe, and failed ones are without it",
+    "[processing][circuit]") {
+  const auto which = GENERATE(form::parallel, form::completions);
+  store bad;
+  bad.is_away = [](const record& one) { return one.data() == "bad"; };
+  auto& daemon = bad.start(which, {}, {.order = order::none});
+  daemon.deliver(strings(30, "bad"));
+  int before = bad.calls;
+  daemon.advance(1h);
+  CHECK(bad.calls >= before + 120);  // one in 30 s at least
+  before = bad.calls;
+  daemon.deliver({"bad", "bad", "bad", "good"});
+  while (bad.calls < before + 4) daemon.advance(1s);
+  CHECK(bad.stored == strings{"good"});
+  CHECK(count_logged(daemon, "the circuit is open") == 1);
+  CHECK(count_logged(daemon, "the circuit is closed") == 1);
+}
+
 TEST_CASE("a record that fails alone can become too old", "[processing][circuit]") {
   store bad;
   bad.is_away = [](const record& one) { return one.data() == "bad"; };
@@ -286,11 +333,11 @@ TEST_CASE("a permanent error is the handler's judgement: it neither opens nor cl
   auto& daemon = bad.start(
       which,
       {.bad_record = bad_record::park, .lot = bad.lot, .breaker = circuit_breaker{.failures = 3}},
-      {.lanes = 1});
+      {.lanes = 1, .order = order::none});
   daemon.deliver(strings(50, "bad"));
   CHECK(bad.lot->all.size() == 50);
   CHECK_FALSE(logged(daemon, "circuit"));
-  daemon.deliver({"a", "bad", "bad"}).end_shard();
+  daemon.deliver({"a", "b", "c", "bad", "bad"}).end_shard();
   CHECK(bad.lot->all.size() == 52);
   CHECK(count_logged(daemon, "the circuit is open") == 1);
   CHECK(count_logged(daemon, "the circuit is closed: an attempt succeeded, after ") == 1);

@@ -292,10 +292,12 @@ TEST_CASE("a policy that makes no sense is refused where the processor factory i
        "breaker->failures is below 1; unset is no breaker"},
       {{.breaker = circuit_breaker{.max_wait = -1ms}}, "breaker->max_wait is negative"},
   }));
-  CHECK_THROWS_WITH(each([](const record&) {}, policy), "failure_policy: " + text);
-  CHECK_THROWS_WITH(batches([](const record_batch&) {}, policy), "failure_policy: " + text);
-  CHECK_THROWS_WITH(parallel([](const record&) {}, policy), "failure_policy: " + text);
-  CHECK_THROWS_WITH(parallel([](completion) {}, policy), "failure_policy: " + text);
+  CHECK_THROWS_WITH(each([](const record&) {}, policy).require_valid(), "failure_policy: " + text);
+  CHECK_THROWS_WITH(batches([](const record_batch&) {}, policy).require_valid(),
+                    "failure_policy: " + text);
+  CHECK_THROWS_WITH(parallel([](const record&) {}, policy).require_valid(),
+                    "failure_policy: " + text);
+  CHECK_THROWS_WITH(parallel([](completion) {}, policy).require_valid(), "failure_policy: " + text);
 }
 
 TEST_CASE("an empty function is refused as a handler", "[processing][policy]") {

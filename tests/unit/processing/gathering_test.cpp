@@ -154,12 +154,12 @@ TEST_CASE(
 TEST_CASE("options of batches that cannot work are refused", "[processing][gathering]") {
   const auto handler = [](const record_batch&) {};
   const auto refuses = [&](batch_options options, const std::string& why) {
-    CHECK_THROWS_WITH(batches(handler, {}, options), "batch_options: " + why);
+    CHECK_THROWS_WITH(batches(handler, {}, options).require_valid(), "batch_options: " + why);
   };
   refuses({.max_records = 0}, "max_records is 0");
   refuses({.max_bytes = 0}, "max_bytes is 0");
   refuses({.linger = -1ms}, "linger is negative");
-  CHECK_THROWS_AS(batches(handler, {}, {.linger = -1ms}), std::invalid_argument);
+  CHECK_THROWS_AS(batches(handler, {}, {.linger = -1ms}).require_valid(), std::invalid_argument);
   gathering_daemon longest({.linger = std::chrono::milliseconds::max()});
   longest.daemon.deliver({"a"}).request_shutdown();
   CHECK(longest.seen() == calls{{"a"}});

@@ -375,9 +375,10 @@ TEST_CASE("the key of parallel can be taken from the value, which is parsed once
   CHECK(lot->data() == strings{"no value"});
   CHECK(counted_click::conversions == 4);  // three values, of which one was tried again
 
-  CHECK_THROWS_AS(parallel(of_value, policy, {.key = [](const record&) { return "k"; }}),
-                  std::invalid_argument);
-  CHECK_THROWS_AS(parallel(of_value, policy, {.lanes = 0}), std::invalid_argument);
+  CHECK_THROWS_AS(
+      parallel(of_value, policy, {.key = [](const record&) { return "k"; }}).require_valid(),
+      std::invalid_argument);
+  CHECK_THROWS_AS(parallel(of_value, policy, {.lanes = 0}).require_valid(), std::invalid_argument);
 }
 
 TEST_CASE("what the key of a value throws is no failure of the record",

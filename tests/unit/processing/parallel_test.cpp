@@ -167,11 +167,13 @@ TEST_CASE("what failure_policy::is_permanent throws ends the session", "[process
   CHECK_THROWS_WITH(std::rethrow_exception(daemon.thrown()), "not a question that can be answered");
 }
 
-TEST_CASE("options that cannot work are refused where the processor factory is made",
+TEST_CASE("with options that cannot work the processor factory is not valid",
           "[processing][parallel]") {
   const auto refuses = [](const parallel_options& options, const std::string& why) {
-    CHECK_THROWS_AS(parallel([](const record&) {}, {}, options), std::invalid_argument);
-    CHECK_THROWS_WITH(parallel([](const record&) {}, {}, options), "parallel_options: " + why);
+    CHECK_THROWS_AS(parallel([](const record&) {}, {}, options).require_valid(),
+                    std::invalid_argument);
+    CHECK_THROWS_WITH(testing::daemon(parallel([](const record&) {}, {}, options)),
+                      "parallel_options: " + why);
   };
   refuses({.lanes = 0}, "lanes is 0");
   refuses({.window_records = 0}, "window_records is 0");

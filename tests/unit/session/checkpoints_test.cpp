@@ -520,6 +520,14 @@ struct sender : session::checkpoints {
 
 }  // namespace
 
+TEST_CASE("a backoff of 0 counts as 1 ms, so that nothing is sent again without a pause",
+          "[session][P41]") {
+  const auto retry =
+      GENERATE(retry_options{0ms, 0ms}, retry_options{0ms, 5000ms}, retry_options{100ms, 0ms});
+  sender to_daemon({.retry = retry});
+  for (int failures = 0; failures < 100; ++failures) CHECK(to_daemon.fail("100") >= 1ms);
+}
+
 TEST_CASE("a backoff is at least half of what it may be, and begins anew after another answer",
           "[session][P41]") {
   const auto error =

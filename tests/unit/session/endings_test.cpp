@@ -336,6 +336,26 @@ TEST_CASE("a session that leaves waits for its callback, whatever else throws", 
   }
 }
 
+TEST_CASE("once the input has ended behind lines that wait, each callback has the grace time",
+          "[session][P57][P58]") {
+  session_dialogue daemon(manual());
+  daemon.start_batch("100");
+  CHECK(daemon.end_behind_line() == lines{"arm ended timer 10000 ms"});
+  CHECK(daemon.end_behind_line() == lines{});
+  CHECK(daemon.returns() == lines{"write status processRecords"});
+  CHECK(daemon.fires(timer::ended) == lines{});
+  CHECK(daemon.records("101") == lines{"call process_records with 0", "arm ended timer 10000 ms"});
+  SECTION("the session leaves with the end when it has its turn") {
+    CHECK(daemon.returns() == lines{"write status processRecords"});
+    CHECK(daemon.end_of_input() == lines{"request stop", "leave with 0"});
+  }
+  SECTION("or when a callback does not return") {
+    CHECK(daemon.fires(timer::ended) ==
+          lines{"log error: a callback did not return within the grace time", "request stop",
+                "leave with 13"});
+  }
+}
+
 TEST_CASE("what is asked of a session that leaves fails at once", "[session]") {
   session_dialogue daemon(manual());
   daemon.start_batch("100");

@@ -19,6 +19,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -42,6 +43,19 @@
 namespace kclxx::sharing {
 
 namespace {
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define KCLXX_ADDRESS_SANITIZER
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define KCLXX_ADDRESS_SANITIZER
+#endif
+#ifdef KCLXX_ADDRESS_SANITIZER
+constexpr bool has_address_sanitizer = true;
+#else
+constexpr bool has_address_sanitizer = false;
+#endif
 
 using io::descriptor;
 using test::bytes_of;
@@ -89,6 +103,9 @@ class launcher {
     write_end_ = descriptor(ends[1]);
   }
 
+  void connect_to(const sockaddr* address, socklen_t size) {
+    REQUIRE(::connect(socket_.get(), address, size) == 0);
+  }
   void offer(const played_daemon& daemon) { REQUIRE(try_to_offer(daemon)); }
   /// The resident may have closed the connection.
   bool try_to_offer(const played_daemon& daemon) {
@@ -166,6 +183,22 @@ class resident_environment {
     REQUIRE(::connect(socket.get(), address(), sizeof address_) == 0);
     return launcher(std::move(socket));
   }
+  /// Connects while this process cannot open a further descriptor, until the resident has tried to
+  /// accept the connection.
+  launcher connect_without_descriptors() {
+    descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    launcher next(std::move(socket));
+    rlimit before{};
+    REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+    rlimit none = before;
+    none.rlim_cur = 0;
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+    next.connect_to(address(), sizeof address_);
+    // The resident tries at once, and each 100 ms: it has failed before the limit is lifted.
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+    return next;
+  }
   [[nodiscard]] bool has_socket() const { return std::filesystem::exists(address_.sun_path); }
 
   played_daemon daemon;
@@ -220,11 +253,12 @@ class moment {
   std::atomic<bool> has_come_ = false;
 };
 
-/// What a session does that waits.
-std::function<exit_status()> waits_for(moment& one, exit_status status = exit_status::ok) {
-  return [&one, status] {
-    one.wait();
-    return status;
+/// What a session does that waits. A thread that is stuck may outlive the test's body, so it shares
+/// what it waits for.
+std::function<exit_status()> waits_for(std::shared_ptr<moment> end) {
+  return [end = std::move(end)] {
+    end->wait();
+    return exit_status::ok;
   };
 }
 
@@ -249,6 +283,7 @@ void check_in_copy(const std::function<int(resident_environment&, launcher&)>& b
     launcher starter = environment.starter();
     return body(environment, starter);
   });
+  INFO(copy.err);
   CHECK(copy.status == expected);
 }
 
@@ -284,7 +319,7 @@ thread_local at_thread_end at_end;
 TEST_CASE("nothing of a shard is open once its launcher has heard the end, stuck or not",
           "[sharing]") {
   check_in_copy([](resident_environment& environment, launcher& starter) {
-    moment never;
+    const auto never = std::make_shared<moment>();
     const auto make = [&](const handed_shard&, io::event_loop&, std::function<void()> on_stuck) {
       return std::make_unique<session_of>(
           played_session{.serve = waits_for(never), .end_input = std::move(on_stuck)});
@@ -322,9 +357,9 @@ TEST_CASE("a shard without a session is refused with the reason, and nothing of 
 TEST_CASE("a thread_local object that takes long to destroy holds up no shard", "[sharing]") {
   const bool comes_back = GENERATE(true, false);
   check_in_copy([&](resident_environment& environment, launcher& first) {
-    moment destroyed;
-    const played_session slow{.serve = [&] {
-      at_end.does = [&] { destroyed.wait(); };
+    const auto destroyed = std::make_shared<moment>();
+    const played_session slow{.serve = [destroyed] {
+      at_end.does = [destroyed] { destroyed->wait(); };
       return exit_status::ok;
     }};
     bool has_ended = false;
@@ -334,10 +369,31 @@ TEST_CASE("a thread_local object that takes long to destroy holds up no shard", 
                   !first.printed() && !first.reply();
       launcher next = environment.connect();
       is_next_served = next.hand_over(environment.daemon) && next.has_ended_with(exit_status::ok);
-      if (comes_back) destroyed.come();
+      if (comes_back) destroyed->come();
     });
     return first_false({has_ended, is_next_served,
                         status == (comes_back ? exit_status::ok : exit_status::callback_stuck)});
+  });
+}
+
+TEST_CASE("a launcher that comes while the resident has no descriptors left is served by it later",
+          "[sharing]") {
+  if (has_address_sanitizer) {
+    WARN("AddressSanitizer ends a process that has no descriptors left for it");
+    return;
+  }
+  check_in_copy([&](resident_environment& environment, launcher& first) {
+    bool is_first_served = false;
+    bool is_next_served = false;
+    bool is_last_served = false;
+    serve(environment, each({}), [&] {
+      is_first_served = first.hand_over(environment.daemon);
+      launcher next = environment.connect_without_descriptors();
+      is_next_served = next.hand_over(environment.daemon);
+      launcher last = environment.connect();
+      is_last_served = last.hand_over(environment.daemon);
+    });
+    return first_false({is_first_served, is_next_served, is_last_served});
   });
 }
 

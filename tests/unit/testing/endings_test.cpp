@@ -110,6 +110,25 @@ TEST_CASE("a lease that is lost silently shows with the next checkpoint", "[test
   CHECK(daemon.processor<recording_processor>().records == names{"2/0 key: b"});
 }
 
+TEST_CASE("a stop callback has run when a callback goes on, whatever real time it takes",
+          "[testing]") {
+  bool has_run = false;
+  bool is_seen = false;
+  recording_processor* processor = nullptr;
+  auto daemon = scripted(with_batch([&](const checkpointer& checkpointer) {
+    const std::stop_callback at_stop(processor->context->stop_token(), [&] {
+      std::this_thread::sleep_for(150ms);
+      has_run = true;
+    });
+    std::error_code ec;
+    checkpointer.checkpoint({}, ec);
+    is_seen = has_run;
+  }));
+  processor = &daemon.initialize().processor<recording_processor>();
+  daemon.lose_lease_silently().deliver({"a"});
+  CHECK(is_seen);
+}
+
 TEST_CASE("the daemon dies in a callback: its stop token fires and its checkpoints fail",
           "[testing]") {
   std::error_code ec;

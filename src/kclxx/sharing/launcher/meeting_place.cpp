@@ -194,7 +194,10 @@ void meeting_place::open_folder(failure& reason) {
   if (!folder_.is_open() || ::fstat(folder_.get(), &status) == -1) {
     reason.set("the folder %s cannot be opened: %s", path, std::strerror(errno));
   } else if (status.st_uid != ::geteuid()) {
-    reason.set("the folder %s belongs to the user %u", path, status.st_uid);
+    reason.set(
+        "the folder %s belongs to the user %u, so each shard has a process of its own until "
+        "XDG_RUNTIME_DIR or TMPDIR names a directory that only this user can write to",
+        path, status.st_uid);
   } else if ((status.st_mode & 077) != 0) {
     reason.set("the folder %s is open to other users; chmod 700 %s", path, path);
   }
