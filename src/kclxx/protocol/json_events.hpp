@@ -34,14 +34,15 @@ struct json_value {
 struct unbounded_double {
   double value;
 
+  // NOLINTBEGIN(google-explicit-constructor): the parser converts it
   unbounded_double() = default;
-  constexpr unbounded_double(double number)
-      : value(number) {}                // NOLINT(google-explicit-constructor)
-  operator double&() { return value; }  // NOLINT(google-explicit-constructor)
-  operator double() const {             // NOLINT(google-explicit-constructor)
+  constexpr unbounded_double(double number) : value(number) {}
+  operator double&() { return value; }
+  operator double() const {
     using limits = std::numeric_limits<double>;
     return std::clamp(value, limits::lowest(), limits::max());
   }
+  // NOLINTEND(google-explicit-constructor)
 };
 
 /// The characters of a line for the parser. Of a string without escapes it gets the quotes alone:
