@@ -1,5 +1,5 @@
 # Debian's cross compiler for arm64; scripts/arm64 uses it. Headers without code of their own (Boost, nlohmann_json,
-# CLI11, Catch2) are the machine's, which the compiler searches too; libraries are in ARM64_ROOT.
+# CLI11, Catch2) are the machine's, which the compiler searches too.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
@@ -7,6 +7,5 @@ set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
 # CTest and Catch2 put it before the name of a program.
 set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static -L /usr/aarch64-linux-gnu)
 
-set(CMAKE_FIND_ROOT_PATH $ENV{ARM64_ROOT})
-set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
-set(ENV{PKG_CONFIG_LIBDIR} $ENV{ARM64_ROOT}/usr/lib/aarch64-linux-gnu/pkgconfig)
+# The machine's own libraries are for another processor.
+set(ENV{PKG_CONFIG_LIBDIR} /usr/lib/aarch64-linux-gnu/pkgconfig)

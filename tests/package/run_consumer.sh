@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # How a user gets at the library: run_consumer.sh MODE BUILD_DIR SOURCE_DIR WORK_DIR
-# Modes: find_package, fetch_content, pkg_config, samples, other_boost build a program outside
-# of this project and have it answer a dialogue; googletest and fetch_content also build and run a test with
-# the test kit; debs unpacks the packages; new builds what "kclxx new" makes; missing_dependency has none.
+# Modes: find_package, fetch_content, pkg_config, samples, own_json, other_boost, debug_mode build a
+# program outside of this project and have it answer a dialogue; googletest and fetch_content also build and run a test
+# with the test kit; debs unpacks the packages; new builds what "kclxx new" makes; other_settings must not link;
+# missing_dependency has none; parent has the targets of a project around this one.
 set -euo pipefail
 mode=$1 build=$2 source=$3 work=$4
 rm -rf "$work" && mkdir -p "$work"
@@ -22,11 +23,26 @@ build_project() {  # SOURCE, then CMake's arguments; the program lands in $work/
   cmake --build "$work/program" >>"$work/log" 2>&1
 }
 
-must_answer() {  # PROGRAM EXPECTED_ON_STDERR
+must_answer() {  # PROGRAM EXPECTED_ON_STDERR [DIALOGUE]
   local out
-  out=$("$1" <"$source/tests/package/dialogue.jsonl" 2>"$work/stderr")
+  out=$("$1" <"${3:-$source/tests/package/dialogue.jsonl}" 2>"$work/stderr")
   grep -q '"responseFor":"shardEnded"' <<<"$out" || { echo "no answer: $out"; exit 1; }
   grep -q "$2" "$work/stderr" || { echo "not printed: $2"; cat "$work/stderr"; exit 1; }
+}
+
+compile() {  # SOURCE PROGRAM LIBRARY, then the compiler's arguments
+  g++ -std=c++20 "${@:4}" -I"$prefix/include" "$1" -o "$2" "$3" -Wl,-rpath,"$(dirname "$3")" -pthread >>"$work/log" 2>&1
+}
+
+# The static library, and the shared one if it was built.
+libraries() { find "$prefix" -name 'libkclxx.a' -o -name 'libkclxx.so'; }
+
+must_not_link() {  # SYMBOL LIBRARY, then the compiler's arguments
+  : >"$work/log"
+  if compile "$source/tests/package/consumer/consumer.cpp" "$work/consumer" "$2" "${@:3}"; then
+    echo "${*:3} links with $2" && exit 1
+  fi
+  grep -q "kclxx::detail::$1" "$work/log" || { echo "not named: $1"; exit 1; }
 }
 
 must_test() {  # a program with the library, the test kit and GoogleTest
@@ -140,20 +156,74 @@ case $mode in
       "$work/tests" >>"$work/log" 2>&1
     done
     ;;
+  own_json)
+    cmake --install "$build" --prefix "$prefix" >>"$work/log" 2>&1
+    # No symbol of a static library can meet one of the program's: each is in a namespace of ours, or of std.
+    ours='[0-9]+kclxx(_boost|_nlohmann)?'
+    kind='T[VIST]|Th?[nv]?[0-9_n]+|GV|'
+    # shellcheck disable=SC2046  # the names are words
+    nm --defined-only --extern-only $(find "$prefix" -name 'libkclxx*.a') | awk 'NF == 3 { print $3 }' |
+      grep -vE "^_Z($kind)Z*N?[KRO]*($ours|St|S[absiod]|9__gnu_cxx)|^_ZT[IS]P?FSt|^DW\.ref\.|^kclxx_" >"$work/symbols" || true
+    [[ ! -s $work/symbols ]] || { echo 'symbols that are not ours:' && c++filt <"$work/symbols" && exit 1; }
+    # A byte that is no UTF-8 in a key, which no json::parse takes.
+    sed 's/"partitionKey":"key"/"partitionKey":"k\xff"/; s/aGVsbG8=/eyJuIjoxfQ==/' "$source/tests/package/dialogue.jsonl" \
+      >"$work/dialogue"
+    for library in $(libraries); do
+      compile "$source/tests/package/own_json/own_json.cpp" "$work/own_json" "$library"
+      must_answer "$work/own_json" 'is JSON, key of 4 bytes' "$work/dialogue"
+    done
+    ;;
+  other_settings)
+    # A program that is compiled otherwise does not link, and the linker names the cause.
+    cmake --install "$build" --prefix "$prefix" >>"$work/log" 2>&1
+    for library in $(libraries); do
+      must_not_link needs_a_libkclxx_compiled_with_GLIBCXX_DEBUG "$library" -D_GLIBCXX_DEBUG
+      must_not_link needs_a_libkclxx_compiled_with_GLIBCXX_DEBUG "$library" -D_GLIBCXX_DEBUG -O1 \
+        -ffunction-sections -fdata-sections -Wl,--gc-sections
+      must_not_link needs_a_libkclxx_compiled_with_GLIBCXX_USE_CXX11_ABI_0 "$library" -D_GLIBCXX_USE_CXX11_ABI=0
+      compile "$source/tests/package/consumer/consumer.cpp" "$work/consumer" "$library" -O1 -flto -Wall -Wextra -Werror \
+        -ffunction-sections -fdata-sections -Wl,--gc-sections
+      must_answer "$work/consumer" '1 records'
+    done
+    ;;
+  debug_mode)
+    configure_kclxx -DCMAKE_CXX_FLAGS=-D_GLIBCXX_DEBUG -DCMAKE_INSTALL_PREFIX="$prefix"
+    cmake --build "$work/kclxx" >>"$work/log" 2>&1
+    cmake --install "$work/kclxx" >>"$work/log" 2>&1
+    library=$(libraries)
+    compile "$source/tests/package/consumer/consumer.cpp" "$work/consumer" "$library" -D_GLIBCXX_DEBUG
+    must_answer "$work/consumer" '1 records'
+    must_not_link needs_a_libkclxx_compiled_without_GLIBCXX_DEBUG "$library"
+    ;;
+  parent)
+    # Headers of the machine, in a folder that tells them from the machine's.
+    mkdir "$work/headers"
+    ln -s "$(dirname "$(find /usr/include -path '*/nlohmann/json.hpp')")" "$work/headers/nlohmann"
+    project() {  # then CMake's arguments
+      rm -rf "$work/parent"
+      cmake -S "$source/tests/package/parent" -B "$work/parent" -G Ninja -DKCLXX_SOURCE="$source" \
+        -DPARENT_HEADERS="$work/headers" "$@" >"$work/log" 2>&1
+    }
+    # What the project has is taken, though it may be downloaded.
+    project -DPARENT_IS_FIRST=ON -DKCLXX_BUILD_CLI=ON -DKCLXX_FETCH_DEPENDENCIES="$work/nothing"
+    grep -A9 'build .*kclxx_protocol.dir/.*cxx.o:\|build .*/decoder.cpp.o:' "$work/parent/build.ninja" |
+      grep -q "$work/headers" || { echo 'the headers are not those of the project'; exit 1; }
+    cmake --build "$work/parent" --target kclxx_protocol >>"$work/log" 2>&1
+    # What is downloaded leaves the names to the project.
+    mkdir -p "$work"/{json/single_include,cli/include}
+    project -DPARENT_IS_FIRST=OFF -DKCLXX_BUILD_CLI=ON -DKCLXX_FETCH_DEPENDENCIES=ON \
+      -DFETCHCONTENT_SOURCE_DIR_KCLXX_NLOHMANN_JSON="$work/json" -DFETCHCONTENT_SOURCE_DIR_KCLXX_CLI11="$work/cli"
+    ;;
   other_boost)
     # The library with the machine's Boost, the program with 1.74; and with 1.74 what the library has of Boost.
     boost174=${OTHER_BOOST-}
     [[ -d $boost174 ]] || { echo 'OTHER_BOOST is not the folder of an unpacked libboost1.74-dev' && exit 77; }
     cmake --install "$build" --prefix "$prefix" >>"$work/log" 2>&1
-    archive=$(find "$prefix" -name libkclxx.a)
-    if nm -C "$archive" | grep -E ' [TVWuBDR] .*\bboost::'; then
-      echo 'symbols of namespace boost leave the library'
-      exit 1
-    fi
-    g++ -std=c++20 -isystem "$boost174/usr/include" -I"$prefix/include" \
-      "$source/tests/package/other_boost/other_boost.cpp" -o "$work/other_boost" \
-      "$archive" -lsimdjson -pthread >>"$work/log" 2>&1
-    must_answer "$work/other_boost" 'Boost 107400: 2 steps, 1 records'
+    for library in $(libraries); do
+      compile "$source/tests/package/other_boost/other_boost.cpp" "$work/other_boost" "$library" \
+        -isystem "$boost174/usr/include"
+      must_answer "$work/other_boost" 'Boost 107400: 2 steps, 1 records'
+    done
     configure_kclxx -DBoost_ROOT="$boost174/usr" -DBoost_NO_BOOST_CMAKE=ON \
       -DBoost_INCLUDE_DIR="$boost174/usr/include"
     cmake --build "$work/kclxx" --target kclxx_io kclxx_sharing >>"$work/log" 2>&1
@@ -180,7 +250,7 @@ case $mode in
     ;;
   missing_dependency)
     for missing in 'Boost libboost-dev' 'nlohmann_json nlohmann-json3-dev' \
-      'simdjson libsimdjson-dev' 'CLI11 libcli11-dev' 'Catch2 catch2'; do
+      'CLI11 libcli11-dev' 'Catch2 catch2'; do
       read -r name package <<<"$missing"
       rm -rf "$work/kclxx"
       if cmake -S "$source" -B "$work/kclxx" -G Ninja "-DCMAKE_DISABLE_FIND_PACKAGE_$name=ON" \
@@ -190,20 +260,6 @@ case $mode in
       fi
       tr -s ' \n' ' ' <"$work/log" | grep "kclxx needs $name .* apt-get install $package" >/dev/null
     done
-    # A later simdjson, whose file of versions accepts its own minor version alone.
-    mkdir -p "$work/later"
-    echo 'add_library(simdjson::simdjson INTERFACE IMPORTED)' >"$work/later/simdjsonConfig.cmake"
-    cat >"$work/later/simdjsonConfigVersion.cmake" <<'END'
-set(PACKAGE_VERSION 3.99.0)
-if(PACKAGE_FIND_VERSION MATCHES "^3[.]99")
-  set(PACKAGE_VERSION_COMPATIBLE ON)
-endif()
-END
-    machines=$(find /usr/lib /usr/share -path '*/cmake/simdjson' -printf '%p;')
-    rm -rf "$work/kclxx"
-    cmake -S "$source" -B "$work/kclxx" -G Ninja -Dsimdjson_ROOT="$work/later" \
-      -DCMAKE_IGNORE_PATH="$machines${machines//\/usr/}" -DKCLXX_BUILD_TESTS=OFF >"$work/log" 2>&1
-    grep -q "^simdjson_DIR:PATH=$work/later" "$work/kclxx/CMakeCache.txt" || { echo 'another simdjson'; exit 1; }
     ;;
   *)
     echo "unknown mode $mode"

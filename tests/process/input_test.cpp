@@ -66,7 +66,7 @@ TEST_CASE("bad input gets one clear line, and the documented status", "[process]
       {record(R"("data":"YWJj","sequenceNumber":12)"), "records[0].sequenceNumber is not a string"},
       {record(R"("data":"YWJ","sequenceNumber":"1")"), "records[0].data is base64 that is cut off"},
       {R"({"action":"shutdown","reason":"BORED"})", "reason is none of"},
-      {R"({"action":"leaseLost"} tail)", "is not"},
+      {R"({"action":"leaseLost"} tail)", "it has something after the JSON object"},
   }));
   CAPTURE(bad_case.line);
   started_child daemon;

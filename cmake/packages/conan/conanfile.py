@@ -19,7 +19,7 @@ class Kclxx(ConanFile):
     options = {
         "shared": [True, False],
         "tool": [True, False],
-        # The machine's Boost, simdjson, nlohmann_json and CLI11 instead of Conan's.
+        # The machine's Boost, nlohmann_json and CLI11 instead of Conan's.
         "system_dependencies": [True, False],
     }
     default_options = {"shared": False, "tool": False, "system_dependencies": False}
@@ -42,7 +42,6 @@ class Kclxx(ConanFile):
     def requirements(self):
         if self.options.system_dependencies:
             return
-        self.requires("simdjson/3.12.3")
         self.requires("boost/1.86.0", options={"header_only": True}, visible=False)
         self.requires("nlohmann_json/3.11.3", visible=False)
         if self.options.tool:
@@ -50,7 +49,7 @@ class Kclxx(ConanFile):
 
     def system_requirements(self):
         if self.options.system_dependencies:
-            Apt(self).check(["libboost1.81-dev", "libsimdjson-dev", "nlohmann-json3-dev", "libcli11-dev"])
+            Apt(self).check(["libboost1.81-dev", "nlohmann-json3-dev", "libcli11-dev"])
 
     def generate(self):
         toolchain = CMakeToolchain(self)

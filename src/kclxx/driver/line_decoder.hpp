@@ -83,8 +83,6 @@ class line_decoder {
   /// Of a line of which `line[0, length)` is there, and which is longer than `limit` bytes.
   bad_line too_long(const char* line, std::size_t length, std::size_t limit);
 
-  void release_memory() { decoder_.release_memory(); }
-
  private:
   void keep_beginning(const char* line, std::size_t length);
   /// For a log, of a line of this length.

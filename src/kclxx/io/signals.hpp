@@ -31,7 +31,7 @@ class signal_block {
 
 namespace detail {
 
-extern "C" inline void do_nothing_on_signal(int) {}
+extern "C" inline void kclxx_do_nothing_on_signal(int) {}
 
 }  // namespace detail
 
@@ -45,7 +45,7 @@ inline void outlive_signals() noexcept {
     struct sigaction action {};
     ::sigaction(signal, nullptr, &action);  // with these arguments it cannot fail
     if ((action.sa_flags & SA_SIGINFO) != 0 || action.sa_handler != SIG_DFL) continue;
-    action.sa_handler = detail::do_nothing_on_signal;
+    action.sa_handler = detail::kclxx_do_nothing_on_signal;
     action.sa_flags = SA_RESTART;
     ::sigaction(signal, &action, nullptr);
   }

@@ -2,37 +2,28 @@
 #include "protocol/decoder.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <deque>
-#include <new>
 #include <optional>
-#include <simdjson.h>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "protocol/base64.hpp"
 #include "protocol/decimal.hpp"
-#include "protocol/fast_batch_parser.hpp"
+#include "protocol/json_events.hpp"
 #include "protocol/json_string.hpp"
 
 namespace kclxx::protocol {
 
-static_assert(decoder::padding >= simdjson::SIMDJSON_PADDING);
 static_assert(decoder::padding >= fast_batch_parser::look_ahead);
-
-namespace ondemand = simdjson::ondemand;
 
 namespace {
 
-// JSON values as the wire has them, with errors that name the field.
-
-// A bad line is the end of the process, not a path to make
-// fast.
+// A bad line is the end of the process, not a path to make fast.
 struct failure {
   decode_error error;
 };
@@ -41,356 +32,333 @@ struct failure {
   throw failure{{std::move(problem), std::move(field)}};
 }
 
-template <class T>
-T checked(simdjson::simdjson_result<T> result) {
-  T value;
-  if (const auto error = std::move(result).get(value)) {
-    fail({}, std::string("is not valid JSON: ") + simdjson::error_message(error));
-  }
-  return value;
+[[noreturn]] void fail_bad_json(std::string place, const json_line& line) {
+  fail(std::move(place),
+       line.is_too_short() ? "is not valid JSON: it ends too early" : "is not valid JSON");
 }
 
-// A field's name is put together only when it is needed, for an error.
-struct field_name {
-  const char* name;
-  std::ptrdiff_t record = -1;
-  [[nodiscard]] std::string text() const {
-    return (record < 0 ? std::string() : "records[" + std::to_string(record) + "].") + name;
-  }
-};
-
-/// Takes values of one line. Texts are views into the line, or into the arena where an escape had
-/// to be undone.
-class values {
+/// Finds the action, which decides what the other fields are. The first one counts.
+class action_search : public json_events<action_search> {
  public:
-  /// `replaced` is set when text had to be replaced by U+FFFD.
-  values(std::deque<std::string>& arena, bool& replaced) : arena_(arena), replaced_(replaced) {}
+  explicit action_search(json_line& line) : json_events(line) {}
 
-  std::optional<std::string_view> string(ondemand::value& value, field_name name);
-  std::string required_string(ondemand::value& value, field_name name);
-  /// std::nullopt for a time that no record can show. `unknown` names the first one.
-  static std::optional<std::chrono::milliseconds> time(ondemand::value& value, field_name name,
-                                                       std::string& unknown);
-  static std::uint64_t sub_sequence(ondemand::value& value, field_name name);
-  /// Decoded from base64, in place.
-  std::optional<std::string_view> data(ondemand::value& value, field_name name);
+  std::string find() {
+    parse();
+    if (!action_) fail("action", "is missing");
+    return *std::move(action_);
+  }
+
+  void on_key(std::string_view name) { is_at_action_ = name == "action"; }
+  void on_value(const json_value& value) {
+    if (!is_at_action_) return;
+    if (value.kind == json_value::type::null) fail("action", "is null");
+    if (value.kind != json_value::type::string) fail("action", "is not a string");
+    action_ = value.text;
+  }
+  bool enters(json_value::type /*kind*/) { return !std::exchange(is_in_object_, true); }
+  void on_end() {}
+  [[noreturn]] void on_bad_json() { fail_bad_json({}, line_); }
+  [[nodiscard]] bool is_done() const { return action_.has_value(); }
 
  private:
-  static std::string_view token(ondemand::value& value);
-
-  std::deque<std::string>& arena_;
-  bool& replaced_;
+  bool is_in_object_ = false;
+  bool is_at_action_ = false;
+  std::optional<std::string> action_;
 };
 
-/// A scalar's text as it was written. It reaches to the next structural character, and so may have
-/// white space after it.
-std::string_view values::token(ondemand::value& value) {
-  std::string_view text = value.raw_json_token();
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r' ||
-                           text.back() == '\n')) {
-    text.remove_suffix(1);
+/// Reads the fields of one line. Texts are views into the line: one with escapes is written over
+/// its escaped form, which is longer. `records` has what was read of the line already, the highest
+/// of which is `known`.
+class field_reader : public json_events<field_reader> {
+ public:
+  field_reader(json_line& line, const std::string& action, std::vector<record>& records,
+               const highest_position& known)
+      : json_events(line),
+        action_(action),
+        kind_(action_named(action)),
+        records_(records),
+        known_records_(records.size()),
+        known_(known) {}
+
+  decltype(message::body) read();
+
+  void on_key(std::string_view name) { field_ = kept(name); }
+  void on_value(const json_value& value);
+  bool enters(json_value::type kind);
+  void on_end();
+  [[noreturn]] void on_bad_json() const;
+  [[nodiscard]] static bool is_done() { return false; }
+
+ private:
+  enum class level { outside, line, records, record, after };
+
+  /// The name of what is being read: "records[3].data".
+  [[nodiscard]] std::string place() const;
+  [[noreturn]] void fail_here(std::string problem) const { fail(place(), std::move(problem)); }
+
+  // The value of the present field.
+  [[nodiscard]] std::string_view kept(std::string_view text) const;
+  [[nodiscard]] std::optional<std::string_view> string(const json_value& value) const;
+  [[nodiscard]] std::string required_string(const json_value& value) const;
+  /// std::nullopt for a time that no record can show. The batch names the first one.
+  std::optional<std::chrono::milliseconds> time(const json_value& value);
+  [[nodiscard]] std::uint64_t sub_sequence(const json_value& value) const;
+  /// Decoded from base64, in place.
+  [[nodiscard]] std::optional<std::string_view> data(const json_value& value) const;
+
+  void take_line_field(const json_value& value);
+  void take_position_field(const json_value& value);
+  void take_record_field(const json_value& value);
+  void begin_records();
+  void end_record();
+
+  [[nodiscard]] std::optional<sequence_position> position() const;
+  [[nodiscard]] decltype(message::body) shutdown_of(const std::string& reason) const;
+
+  const std::string& action_;
+  std::optional<action_kind> kind_;
+  std::vector<record>& records_;
+  std::size_t known_records_;
+  highest_position known_;
+
+  level level_ = level::outside;
+  std::string_view field_;  // empty unless its value comes next
+
+  // What was read.
+  record::fields record_;
+  highest_position highest_;
+  process_records batch_;
+  bool has_records_ = false;
+  std::optional<std::string> shard_id_;
+  std::optional<std::string_view> sequence_number_;
+  std::uint64_t sub_sequence_number_ = 0;
+  std::optional<std::string> error_;
+  std::optional<std::string> reason_;
+};
+
+std::string field_reader::place() const {
+  constexpr std::size_t longest_field = 40;
+  std::string text;
+  if (level_ == level::records || level_ == level::record) {
+    text = "records[" + std::to_string(records_.size()) + "]";
+    if (!field_.empty()) text += '.';
   }
-  return text;
+  return text.append(field_.substr(0, longest_field));
 }
 
-std::optional<std::string_view> values::string(ondemand::value& value, field_name name) {
-  const std::string_view text = token(value);
-  if (text == "null") return std::nullopt;
-  if (text.size() < 2 || text.front() != '"' || text.back() != '"') {
-    fail(name.text(), "is not a string");
-  }
-  const std::string_view inside = text.substr(1, text.size() - 2);
-  if (inside.find('\\') == std::string_view::npos) return inside;
-  auto plain = unescape(text, replaced_);
-  if (!plain) fail(name.text(), "has a bad escape");
-  return arena_.emplace_back(std::move(*plain));
+std::string_view field_reader::kept(std::string_view text) const {
+  if (line_.is_string_plain()) return text;
+  std::memcpy(line_.string_begin(), text.data(), text.size());
+  return {line_.string_begin(), text.size()};
 }
 
-std::string values::required_string(ondemand::value& value, field_name name) {
-  const auto text = string(value, name);
-  if (!text) fail(name.text(), "is null");
+std::optional<std::string_view> field_reader::string(const json_value& value) const {
+  if (value.kind == json_value::type::null) return std::nullopt;
+  if (value.kind != json_value::type::string) fail_here("is not a string");
+  return kept(value.text);
+}
+
+std::string field_reader::required_string(const json_value& value) const {
+  const auto text = string(value);
+  if (!text) fail_here("is null");
   return std::string(*text);
 }
 
-std::optional<std::chrono::milliseconds> values::time(ondemand::value& value, field_name name,
-                                                      std::string& unknown) {
-  const std::string_view text = token(value);
-  if (text == "null") return std::nullopt;
+std::string excerpt_of(const json_value& value) {
+  using type = json_value::type;
+  if (value.kind == type::integer) return std::to_string(value.integer);
+  if (value.kind == type::array) return "an array";
+  if (value.kind == type::object) return "an object";
+  const std::string text(value.text.substr(0, 40));
+  return value.kind == type::string ? '"' + text + '"' : text;
+}
+
+std::optional<std::chrono::milliseconds> field_reader::time(const json_value& value) {
+  using type = json_value::type;
+  if (value.kind == type::null) return std::nullopt;
   constexpr std::int64_t limit = most_milliseconds;
-  std::int64_t whole = 0;
-  if (value.get_int64().get(whole) == simdjson::SUCCESS) {
-    if (whole >= -limit && whole <= limit) return std::chrono::milliseconds(whole);
-  } else {
-    // Below 2^53, so that a double has it exactly.
-    constexpr auto end = static_cast<double>(limit + 1);
-    double number = 0;
-    if (value.get_double().get(number) == simdjson::SUCCESS && number > -end && number < end) {
-      return std::chrono::milliseconds(static_cast<std::int64_t>(number));
-    }
+  // Below 2^53, so that a double has it exactly.
+  constexpr auto end = static_cast<double>(limit + 1);
+  if (value.kind == type::integer && value.integer >= -limit && value.integer <= limit) {
+    return std::chrono::milliseconds(value.integer);
   }
-  checked(value.type());
-  if (unknown.empty()) unknown = name.text() + " is " + std::string(text.substr(0, 40));
+  if (value.kind == type::other_number && value.number > -end && value.number < end) {
+    return std::chrono::milliseconds(static_cast<std::int64_t>(value.number));
+  }
+  std::string& unknown = batch_.unknown_time;
+  if (unknown.empty()) unknown = place() + " is " + excerpt_of(value);
   return std::nullopt;
 }
 
-std::uint64_t values::sub_sequence(ondemand::value& value, field_name name) {
-  if (token(value) == "null") return 0;
+std::uint64_t field_reader::sub_sequence(const json_value& value) const {
+  if (value.kind == json_value::type::null) return 0;
   // The daemon's own type is a Java long: it drops a checkpoint with a higher one.
-  std::int64_t number = 0;
-  if (value.get_int64().get(number) != simdjson::SUCCESS || number < 0) {
-    fail(name.text(), "is not an integer from 0 on");
+  if (value.kind != json_value::type::integer || value.integer < 0) {
+    fail_here("is not an integer from 0 on");
   }
-  return static_cast<std::uint64_t>(number);
+  return static_cast<std::uint64_t>(value.integer);
 }
 
-std::optional<std::string_view> values::data(ondemand::value& value, field_name name) {
-  const auto text = string(value, name);
+std::optional<std::string_view> field_reader::data(const json_value& value) const {
+  const auto text = string(value);
   if (!text) return std::nullopt;
-  // In place: the text belongs to the line or to the arena, both of which are ours to write.
+  // The text belongs to the line, which is ours to write.
   char* begin = const_cast<char*>(text->data());
   const base64_result decoded = decode_base64(begin, text->size());
   if (decoded.error != nullptr) {
-    fail(name.text(), std::string(decoded.error) + " at character " + std::to_string(decoded.size));
+    fail_here(std::string(decoded.error) + " at character " + std::to_string(decoded.size));
   }
   return std::string_view(begin, decoded.size);
 }
 
-/// One line being decoded. `records` has what was read of it already, the highest of which is
-/// `known`.
-class walk {
- public:
-  walk(ondemand::document& document, std::vector<record>& records, const highest_position& known,
-       std::deque<std::string>& arena, bool& replaced)
-      : document_(document),
-        records_(records),
-        known_records_(records.size()),
-        known_(known),
-        values_(arena, replaced) {}
-
-  message decode();
-
- private:
-  template <class Body, class Take>
-  Body each_field(Take take) {
-    Body body{};
-    document_.rewind();
-    auto object = checked(document_.get_object());
-    for (auto item : object) {
-      ondemand::field field = checked(std::move(item));
-      take(body, field.key(), field.value());
-    }
-    if (document_.current_location().error() != simdjson::OUT_OF_BOUNDS)
-      fail({}, "has something after the JSON object");
-    return body;
+void field_reader::take_position_field(const json_value& value) {
+  if (field_ == "sequenceNumber") {
+    sequence_number_ = string(value);
+  } else if (field_ == "subSequenceNumber") {
+    sub_sequence_number_ = sub_sequence(value);
   }
-
-  std::string action();
-  struct position_fields {
-    std::optional<std::string_view> sequence_number;
-    std::uint64_t sub_sequence_number = 0;
-  };
-  bool take_position(position_fields& fields, ondemand::raw_json_string key,
-                     ondemand::value& value);
-  static std::optional<sequence_position> position_of(const position_fields& fields);
-  initialize decode_initialize();
-  process_records decode_process_records();
-  void decode_records(ondemand::value& value, process_records& body);
-  record::fields decode_record(ondemand::object object, std::ptrdiff_t index,
-                               std::string& unknown_time);
-  checkpoint_answer decode_checkpoint();
-  decltype(message::body) decode_shutdown();
-
-  ondemand::document& document_;
-  std::vector<record>& records_;
-  std::size_t known_records_;
-  highest_position known_;
-  values values_;
-};
-
-std::string walk::action() {
-  auto object = checked(document_.get_object());
-  ondemand::value value;
-  const auto error = object.find_field_unordered("action").get(value);
-  if (error == simdjson::NO_SUCH_FIELD) fail("action", "is missing");
-  if (error) fail({}, std::string("is not valid JSON: ") + simdjson::error_message(error));
-  return values_.required_string(value, {"action"});
 }
 
-message walk::decode() {
-  ondemand::json_type type{};
-  if (document_.type().get(type) != simdjson::SUCCESS || type != ondemand::json_type::object) {
-    fail({}, "is not a JSON object");
+void field_reader::take_line_field(const json_value& value) {
+  if (kind_ == action_kind::process_records) {
+    if (field_ == "records") fail_here("is not an array");
+    if (field_ == "millisBehindLatest") batch_.millis_behind_latest = time(value);
+  } else if (kind_ == action_kind::initialize) {
+    if (field_ == "shardId") shard_id_ = required_string(value);
+    take_position_field(value);
+  } else if (action_ == "checkpoint") {
+    if (field_ == "error") error_ = string(value);
+    take_position_field(value);
+  } else if (action_ == "shutdown") {
+    if (field_ == "reason") reason_ = required_string(value);
   }
-  message result{action(), unknown_action{}};
-  const std::string& name = result.action;
-  const auto kind = action_named(name);
-  const auto nothing = [](auto&, auto, auto) {};
-  if (kind == action_kind::process_records) {
-    result.body = decode_process_records();
-  } else if (name == "checkpoint") {
-    result.body = decode_checkpoint();
-  } else if (kind == action_kind::initialize) {
-    result.body = decode_initialize();
-  } else if (kind == action_kind::lease_lost) {
-    result.body = each_field<lease_lost>(nothing);
-  } else if (kind == action_kind::shard_ended) {
-    result.body = each_field<shard_ended>(nothing);
-  } else if (kind == action_kind::shutdown_requested) {
-    result.body = each_field<shutdown_requested>(nothing);
-  } else if (name == "shutdown") {
-    result.body = decode_shutdown();
+}
+
+void field_reader::take_record_field(const json_value& value) {
+  auto& [bytes, partition_key, sequence_number, sub_sequence_number, arrival] = record_;
+  if (field_ == "data") {
+    bytes = data(value);
+  } else if (field_ == "partitionKey") {
+    partition_key = string(value);
+  } else if (field_ == "sequenceNumber") {
+    const auto digits = string(value);
+    if (!digits) fail_here("is null");
+    if (!is_sequence_number(*digits)) fail_here(describe_bad_digits(*digits));
+    sequence_number = *digits;
+  } else if (field_ == "approximateArrivalTimestamp") {
+    arrival = time(value);
+  } else if (field_ == "subSequenceNumber") {
+    sub_sequence_number = sub_sequence(value);
+  }
+}
+
+void field_reader::on_value(const json_value& value) {
+  if (level_ == level::record) {
+    take_record_field(value);
+  } else if (level_ == level::records) {
+    fail_here("is not an object");
   } else {
-    result.body = each_field<unknown_action>(nothing);
+    take_line_field(value);
   }
-  return result;
+  field_ = {};
 }
 
-/// Takes one of the two fields of a position. False for another field.
-bool walk::take_position(position_fields& fields, ondemand::raw_json_string key,
-                         ondemand::value& value) {
-  if (key == "sequenceNumber") {
-    fields.sequence_number = values_.string(value, {"sequenceNumber"});
-  } else if (key == "subSequenceNumber") {
-    fields.sub_sequence_number = values_.sub_sequence(value, {"subSequenceNumber"});
+bool field_reader::enters(json_value::type kind) {
+  const bool is_object = kind == json_value::type::object;
+  if (level_ == level::outside) {
+    level_ = level::line;
+  } else if (level_ == level::line && kind_ == action_kind::process_records && !is_object &&
+             field_ == "records") {
+    begin_records();
+  } else if (level_ == level::records && is_object) {
+    level_ = level::record;
+    record_ = {};
   } else {
     return false;
   }
+  field_ = {};
   return true;
 }
 
-std::optional<sequence_position> walk::position_of(const position_fields& fields) {
-  if (!fields.sequence_number) return std::nullopt;
-  auto position = sequence_position::parse(*fields.sequence_number, fields.sub_sequence_number);
+void field_reader::on_end() {
+  if (level_ == level::record) {
+    end_record();
+  } else if (level_ == level::records) {
+    batch_.largest = highest_.get();
+    level_ = level::line;
+  } else {
+    level_ = level::after;
+  }
+}
+
+/// The last of two equal fields counts. Only the first continues what read_ahead has decoded.
+void field_reader::begin_records() {
+  level_ = level::records;
+  has_records_ = true;
+  const auto known = static_cast<std::ptrdiff_t>(std::exchange(known_records_, 0));
+  records_.erase(records_.begin() + known, records_.end());
+  highest_ = std::exchange(known_, {});
+}
+
+void field_reader::end_record() {
+  if (record_.sequence_number.empty()) {
+    field_ = "sequenceNumber";
+    fail_here("is missing");
+  }
+  highest_.take(record_.sequence_number, record_.sub_sequence_number);
+  records_.emplace_back(record_);
+  level_ = level::records;
+}
+
+void field_reader::on_bad_json() const {
+  if (level_ == level::after) fail({}, "has something after the JSON object");
+  fail_bad_json(place(), line_);
+}
+
+std::optional<sequence_position> field_reader::position() const {
+  if (!sequence_number_) return std::nullopt;
+  auto position = sequence_position::parse(*sequence_number_, sub_sequence_number_);
   if (!position) {
-    fail("sequenceNumber", fields.sequence_number->size() > sequence_position::capacity
-                               ? describe_bad_digits(*fields.sequence_number)
+    fail("sequenceNumber", sequence_number_->size() > sequence_position::capacity
+                               ? describe_bad_digits(*sequence_number_)
                                : "is neither a decimal number nor a sentinel");
   }
   return position;
 }
 
-initialize walk::decode_initialize() {
-  struct fields : position_fields {
-    std::optional<std::string> shard_id;
-  };
-  const auto found = each_field<fields>(
-      [this](fields& fields, ondemand::raw_json_string key, ondemand::value value) {
-        if (key == "shardId") {
-          fields.shard_id = values_.required_string(value, {"shardId"});
-        } else {
-          take_position(fields, key, value);
-        }
-      });
-  if (!found.shard_id) fail("shardId", "is missing");
-  return {*found.shard_id, position_of(found)};
-}
-
-process_records walk::decode_process_records() {
-  bool has_records = false;
-  auto body = each_field<process_records>([&](process_records& batch, ondemand::raw_json_string key,
-                                              ondemand::value value) {
-    if (key == "records") {
-      has_records = true;
-      decode_records(value, batch);
-    } else if (key == "millisBehindLatest") {
-      batch.millis_behind_latest = values_.time(value, {"millisBehindLatest"}, batch.unknown_time);
-    }
-  });
-  if (!has_records) fail("records", "is missing");
-  return body;
-}
-
-void walk::decode_records(ondemand::value& value, process_records& body) {
-  // The last of two equal fields counts. Only the first continues what read_ahead has decoded.
-  const auto known = static_cast<std::ptrdiff_t>(std::exchange(known_records_, 0));
-  records_.erase(records_.begin() + known, records_.end());
-  highest_position highest = std::exchange(known_, {});
-  ondemand::array array;
-  if (value.get_array().get(array) != simdjson::SUCCESS) fail("records", "is not an array");
-  for (auto item : array) {
-    const auto index = static_cast<std::ptrdiff_t>(records_.size());
-    ondemand::value element = checked(std::move(item));
-    ondemand::object object;
-    if (element.get_object().get(object) != simdjson::SUCCESS) {
-      fail("records[" + std::to_string(index) + "]", "is not an object");
-    }
-    const record::fields fields = decode_record(object, index, body.unknown_time);
-    highest.take(fields.sequence_number, fields.sub_sequence_number);
-    records_.emplace_back(fields);
-  }
-  body.largest = highest.get();
-}
-
-record::fields walk::decode_record(ondemand::object object, std::ptrdiff_t index,
-                                   std::string& unknown_time) {
-  record::fields to;
-  auto& [data, partition_key, sequence_number, sub_sequence_number, arrival] = to;
-  for (auto item : object) {
-    ondemand::field field = checked(std::move(item));
-    const ondemand::raw_json_string key = field.key();
-    ondemand::value value = field.value();
-    if (key == "data") {
-      data = values_.data(value, {"data", index});
-    } else if (key == "partitionKey") {
-      partition_key = values_.string(value, {"partitionKey", index});
-    } else if (key == "sequenceNumber") {
-      const auto digits = values_.string(value, {"sequenceNumber", index});
-      const field_name name{"sequenceNumber", index};
-      if (!digits) fail(name.text(), "is null");
-      if (!is_sequence_number(*digits)) fail(name.text(), describe_bad_digits(*digits));
-      sequence_number = *digits;
-    } else if (key == "approximateArrivalTimestamp") {
-      arrival = values_.time(value, {"approximateArrivalTimestamp", index}, unknown_time);
-    } else if (key == "subSequenceNumber") {
-      sub_sequence_number = values_.sub_sequence(value, {"subSequenceNumber", index});
-    }
-  }
-  if (sequence_number.empty()) fail(field_name{"sequenceNumber", index}.text(), "is missing");
-  return to;
-}
-
-checkpoint_answer walk::decode_checkpoint() {
-  struct fields : position_fields {
-    std::optional<std::string> error;
-  };
-  const auto found = each_field<fields>(
-      [this](fields& fields, ondemand::raw_json_string key, ondemand::value value) {
-        if (take_position(fields, key, value) || key != "error") return;
-        const auto text = values_.string(value, {"error"});
-        if (text) fields.error = std::string(*text);
-      });
-  return {found.error, position_of(found)};
-}
-
-decltype(message::body) walk::decode_shutdown() {
-  const auto reason = each_field<std::optional<std::string>>(
-      [this](auto& target, ondemand::raw_json_string key, ondemand::value value) {
-        if (key == "reason") target = values_.required_string(value, {"reason"});
-      });
-  if (!reason) fail("reason", "is missing");
-  const auto is_end = is_shard_end(*reason);
+decltype(message::body) field_reader::shutdown_of(const std::string& reason) const {
+  const auto is_end = is_shard_end(reason);
   if (!is_end) fail("reason", unknown_shutdown_reason);
   if (*is_end) return shard_ended{};
   return lease_lost{};
 }
 
-/// Room for more than this line, lest each slightly longer one allocates again.
-simdjson::error_code make_room(ondemand::parser& parser, std::size_t size) {
-  if (parser.capacity() >= size) return simdjson::SUCCESS;
-  return parser.allocate(std::bit_ceil(std::max(size, std::size_t{512})), parser.max_depth());
+decltype(message::body) field_reader::read() {
+  parse();
+  if (action_ == "checkpoint") return checkpoint_answer{error_, position()};
+  if (action_ == "shutdown") {
+    if (!reason_) fail("reason", "is missing");
+    return shutdown_of(*reason_);
+  }
+  if (!kind_) return unknown_action{};
+  switch (*kind_) {
+    case action_kind::initialize:
+      if (!shard_id_) fail("shardId", "is missing");
+      return initialize{*shard_id_, position()};
+    case action_kind::process_records:
+      if (!has_records_) fail("records", "is missing");
+      return std::move(batch_);
+    case action_kind::lease_lost:
+      return lease_lost{};
+    case action_kind::shard_ended:
+      return shard_ended{};
+    case action_kind::shutdown_requested:
+      return shutdown_requested{};
+  }
+  return unknown_action{};
 }
 
 }  // namespace
-
-struct decoder::working_memory {
-  ondemand::parser parser;
-  fast_batch_parser batch;
-};
-
-decoder::decoder() : memory_(std::make_unique<working_memory>()) {}
-decoder::~decoder() = default;
-
-void decoder::release_memory() { memory_->parser = ondemand::parser(); }
 
 void decoder::read_ahead(char* line, std::size_t size, std::vector<record>& records,
                          std::deque<std::string>& arena) {
@@ -399,7 +367,7 @@ void decoder::read_ahead(char* line, std::size_t size, std::vector<record>& reco
     arena.clear();
   }
   std::memset(line + size, 0, fast_batch_parser::look_ahead);
-  memory_->batch.read_ahead(line, size, records);
+  batch_.read_ahead(line, size, records);
 }
 
 std::variant<message, decode_error> decoder::decode(char* line, std::size_t length,
@@ -413,7 +381,7 @@ std::variant<message, decode_error> decoder::decode(char* line, std::size_t leng
   }
   // Defined values for those who look ahead; the bytes are the caller's to give.
   std::memset(line + length, 0, padding);
-  const fast_batch_parser::result known = memory_->batch.finish(line, length, records);
+  const fast_batch_parser::result known = batch_.finish(line, length, records);
   if (known.is_whole) {
     return message{action_name(action_kind::process_records),
                    process_records{known.millis_behind_latest, known.highest.get()}};
@@ -437,22 +405,23 @@ std::variant<message, decode_error> decoder::decode(char* line, std::size_t leng
 message decoder::decode_json(char* line, std::size_t length, std::vector<record>& records,
                              const highest_position& known, std::deque<std::string>& arena,
                              bool& replaced_invalid_utf8) {
-  if (is_blank({line, length})) fail({}, "is empty");
-  ondemand::parser& parser = memory_->parser;
-  ondemand::document document;
-  auto error = make_room(parser, length);
-  if (!error) error = parser.iterate(line, length, length + padding).get(document);
-  if (error == simdjson::UTF8_ERROR) {
+  std::string_view text(line, length);
+  if (is_blank(text)) fail({}, "is empty");
+  if (text[text.find_first_not_of(white_space)] != '{') fail({}, "is not a JSON object");
+  if (text.find('\0') != std::string_view::npos) fail({}, "is not valid JSON: it has a NUL");
+  if (!is_utf8(text)) {
     replaced_invalid_utf8 = true;
-    std::string& copy = arena.emplace_back(replace_invalid_utf8({line, length}));
-    const std::size_t size = copy.size();
+    std::string& copy = arena.emplace_back(replace_invalid_utf8(text));
+    length = copy.size();
     copy.append(padding, '\0');
-    error = make_room(parser, size);
-    if (!error) error = parser.iterate(copy.data(), size, size + padding).get(document);
+    line = copy.data();
   }
-  if (error == simdjson::MEMALLOC) throw std::bad_alloc();
-  if (error) fail({}, std::string("is not valid JSON: ") + simdjson::error_message(error));
-  return walk(document, records, known, arena, replaced_invalid_utf8).decode();
+  if (replace_half_surrogates(line, length)) replaced_invalid_utf8 = true;
+  json_line search(line, length);
+  message result{action_search(search).find(), unknown_action{}};
+  json_line fields(line, length);
+  result.body = field_reader(fields, result.action, records, known).read();
+  return result;
 }
 
 }  // namespace kclxx::protocol

@@ -3,18 +3,16 @@
 
 #include <cstddef>
 #include <deque>
-#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include <kclxx/record.hpp>
 
+#include "protocol/fast_batch_parser.hpp"
 #include "protocol/message.hpp"
 
 namespace kclxx::protocol {
-
-class highest_position;
 
 /// Why a line could not be understood.
 struct decode_error {
@@ -22,24 +20,21 @@ struct decode_error {
   std::string field;    ///< "records[3].data"; empty when it is about the line as a whole
 };
 
+inline constexpr std::string_view white_space = " \t\r\n";
+
 /// Whether a line has nothing but white space. The daemon writes no such line; one that comes is
 /// skipped.
 inline bool is_blank(std::string_view line) noexcept {
-  return line.find_first_not_of(" \t\r\n") == std::string_view::npos;
+  return line.find_first_not_of(white_space) == std::string_view::npos;
 }
 
 /// Turns lines from the daemon into messages: the only place that reads JSON from the wire.
 ///
-/// Thread safety: none; one decoder per reader. It keeps its working memory between lines.
+/// Thread safety: none; one decoder per reader.
 class decoder {
  public:
   /// Bytes after the end of a line that must be readable and writable; their values are free.
   static constexpr std::size_t padding = 64;
-
-  decoder();
-  ~decoder();
-  decoder(const decoder&) = delete;
-  decoder& operator=(const decoder&) = delete;
 
   /// Continues with a line of which `line[0, size)` has arrived: reads what it can of it, in place.
   /// The line, wherever it then is, and the same `records` and `arena` must go to `decode` next.
@@ -47,7 +42,7 @@ class decoder {
                   std::deque<std::string>& arena);
 
   /// Decodes `line[0, length)` (without its newline) in place: the views of `records` point into
-  /// the line, or into `arena` where text had to be rewritten. For processRecords `records` is
+  /// the line, or into `arena` if the line is not UTF-8. For processRecords `records` is
   /// replaced (its capacity kept), else left empty.
   ///
   /// `replaced_invalid_utf8` is set when bytes that are not UTF-8, or the escape of half a
@@ -57,17 +52,12 @@ class decoder {
                                              std::deque<std::string>& arena,
                                              bool& replaced_invalid_utf8);
 
-  /// Gives back working memory that a large line needed.
-  void release_memory();
-
  private:
-  struct working_memory;
-
   message decode_json(char* line, std::size_t length, std::vector<record>& records,
                       const highest_position& known, std::deque<std::string>& arena,
                       bool& replaced_invalid_utf8);
 
-  std::unique_ptr<working_memory> memory_;
+  fast_batch_parser batch_;
   bool is_ahead_ = false;  // of the line that comes next
 };
 

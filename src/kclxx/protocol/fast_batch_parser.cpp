@@ -2,7 +2,6 @@
 #include "protocol/fast_batch_parser.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <utility>
@@ -10,28 +9,11 @@
 #include "protocol/base64.hpp"
 #include "protocol/decimal.hpp"
 #include "protocol/json_string.hpp"
+#include "protocol/plain_text.hpp"
 
 namespace kclxx::protocol {
 
 namespace {
-
-/// Eight characters, the first in the lowest byte.
-using word = std::uint64_t;
-
-constexpr word each(unsigned char byte) { return 0x0101010101010101U * byte; }
-constexpr word high_bits = each(0x80);
-
-word load(const char* source) noexcept {
-  word value = 0;
-  std::memcpy(&value, source, sizeof value);
-  if constexpr (std::endian::native == std::endian::big) value = __builtin_bswap64(value);
-  return value;
-}
-
-/// The index of the first character that has a bit in `marks`.
-constexpr std::size_t first_marked(word marks) noexcept {
-  return static_cast<std::size_t>(std::countr_zero(marks)) / sizeof(word);
-}
 
 /// Marks the first character that is no digit; those after it may be marked wrongly.
 constexpr word non_digits(word text) noexcept {
@@ -46,30 +28,6 @@ constexpr std::uint64_t value_of_digits(word digits) noexcept {
   return ((joined & pairs) * (100 + (std::uint64_t{1'000'000} << 32U)) +
           ((joined >> 16U) & pairs) * (1 + (std::uint64_t{10'000} << 32U))) >>
          32U;
-}
-
-struct plain_text {
-  const char* end;
-  bool is_ascii;
-};
-
-/// Up to the first character that ends a string or cannot be in it unescaped: a quote, a backslash,
-/// a control character. There is one: the zeros after the line.
-plain_text take_plain_text(const char* begin) {
-  word seen = 0;
-  for (;; begin += sizeof(word)) {
-    const word text = load(begin);
-    // The first one is marked by the high bit of a byte that becomes negative; those after it may
-    // be marked wrongly.
-    const word marks =
-        ((text - each(0x20)) | ((text ^ each('"')) - each(1)) | ((text ^ each('\\')) - each(1))) &
-        ~text & high_bits;
-    if (marks != 0) {
-      const word before = marks ^ (marks - 1);
-      return {begin + first_marked(marks), ((seen | (text & before)) & high_bits) == 0};
-    }
-    seen |= text;
-  }
 }
 
 const char* end_of_digits(const char* text) {

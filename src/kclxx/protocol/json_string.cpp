@@ -4,13 +4,26 @@
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
-#include <simdjson.h>
+#include <cstring>
 
 #include "base/printable.hpp"
+#include "protocol/plain_text.hpp"
 
 namespace kclxx::protocol {
 
-bool is_utf8(std::string_view text) { return simdjson::validate_utf8(text); }
+bool is_utf8(std::string_view text) {
+  std::size_t at = 0;
+  while (at < text.size()) {
+    if (text.size() - at >= sizeof(word) && (load(text.data() + at) & high_bits) == 0) {
+      at += sizeof(word);
+      continue;
+    }
+    const detail::character first = detail::first_character(text.substr(at));
+    if (!first.is_utf8) return false;
+    at += first.size;
+  }
+  return true;
+}
 
 std::string replace_invalid_utf8(std::string_view text) {
   std::string result;
@@ -39,6 +52,16 @@ std::optional<unsigned> code_unit(std::string_view text) {
 
 bool is_high_surrogate(unsigned unit) { return unit >= 0xd800 && unit <= 0xdbff; }
 bool is_low_surrogate(unsigned unit) { return unit >= 0xdc00 && unit <= 0xdfff; }
+bool is_half_surrogate(unsigned unit) { return is_high_surrogate(unit) || is_low_surrogate(unit); }
+
+/// The code point of a surrogate pair in two escapes at the text's beginning.
+std::optional<unsigned> surrogate_pair(std::string_view text) {
+  const auto high = code_unit(text);
+  if (!high || !is_high_surrogate(*high)) return std::nullopt;
+  const auto low = code_unit(text.substr(escape_size));
+  if (!low || !is_low_surrogate(*low)) return std::nullopt;
+  return 0x10000 + ((*high - 0xd800) << 10U) + (*low - 0xdc00);
+}
 
 void append_utf8(std::string& out, unsigned code_point) {
   const auto append = [&](unsigned byte) { out += static_cast<char>(byte); };
@@ -64,18 +87,15 @@ constexpr std::string_view meant_letters = "\"\\/\b\f\n\r\t";
 
 /// Appends what the escape at the beginning of `text` means, and takes it away. False for none.
 bool take_escape(std::string_view& text, std::string& out, bool& replaced) {
+  if (const auto pair = surrogate_pair(text)) {
+    text.remove_prefix(2 * escape_size);
+    append_utf8(out, *pair);
+    return true;
+  }
   if (const auto unit = code_unit(text)) {
     text.remove_prefix(escape_size);
-    const auto low = code_unit(text);
-    if (is_high_surrogate(*unit) && low && is_low_surrogate(*low)) {
-      text.remove_prefix(escape_size);
-      append_utf8(out, 0x10000 + ((*unit - 0xd800) << 10U) + (*low - 0xdc00));
-    } else if (is_high_surrogate(*unit) || is_low_surrogate(*unit)) {
-      replaced = true;
-      append_utf8(out, 0xfffd);
-    } else {
-      append_utf8(out, *unit);
-    }
+    if (is_half_surrogate(*unit)) replaced = true;
+    append_utf8(out, is_half_surrogate(*unit) ? 0xfffd : *unit);
     return true;
   }
   const std::size_t letter =
@@ -89,6 +109,28 @@ bool take_escape(std::string_view& text, std::string& out, bool& replaced) {
 bool needs_escape(char c) { return c == '"' || c == '\\' || static_cast<unsigned char>(c) < 0x20; }
 
 }  // namespace
+
+bool replace_half_surrogates(char* text, std::size_t size) {
+  bool has_replaced = false;
+  std::size_t at = 0;
+  while (at < size) {
+    const void* const backslash = std::memchr(text + at, '\\', size - at);
+    if (backslash == nullptr) break;
+    at = static_cast<std::size_t>(static_cast<const char*>(backslash) - text);
+    const std::string_view escape(text + at, size - at);
+    const auto unit = code_unit(escape);
+    if (surrogate_pair(escape)) {
+      at += 2 * escape_size;
+    } else if (unit && is_half_surrogate(*unit)) {
+      has_replaced = true;
+      std::memcpy(text + at, "\\ufffd", escape_size);
+      at += escape_size;
+    } else {
+      at += 2;  // the character after the backslash begins no other escape
+    }
+  }
+  return has_replaced;
+}
 
 std::optional<std::string> unescape(std::string_view token, bool& replaced) {
   if (token.size() < 2 || token.front() != '"' || token.back() != '"' || !is_utf8(token)) {

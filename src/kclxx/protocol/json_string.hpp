@@ -2,6 +2,7 @@
 // Strings of JSON that need more than a view: those with escapes.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +13,10 @@ bool is_utf8(std::string_view text);
 
 /// The text with each maximal invalid part replaced by U+FFFD, as Unicode recommends.
 std::string replace_invalid_utf8(std::string_view text);
+
+/// Replaces each escape of half a surrogate pair in the JSON text by the escape of U+FFFD, in
+/// place. False when there is none.
+bool replace_half_surrogates(char* text, std::size_t size);
 
 /// The text of a JSON string token, given with its quotes; std::nullopt for a bad escape. Half of
 /// a surrogate pair (\ud800) becomes U+FFFD, and sets `replaced`.

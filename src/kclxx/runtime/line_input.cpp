@@ -86,7 +86,6 @@ void line_input::on_idle() {
 void line_input::release() {
   holds_large_ = false;
   small_lines_ = 0;
-  decoder_.release_memory();
   reader_.release_memory();
   pool_.release_large();
 }

@@ -31,11 +31,37 @@ TEST_CASE("a line that is cut off anywhere is an error", "[protocol][hostile]") 
 
 TEST_CASE("something after the object is an error", "[protocol][hostile]") {
   for (const std::string& line : lines) {
-    for (const char* tail : {"x", "{}", "}", "]", ",", "\"", "{\"action\":\"leaseLost\"}"}) {
+    for (const std::string tail : {"x", "{}", "}", "]", ",", "\"", "{\"action\":\"leaseLost\"}",
+                                   "//", "\v", "\xef\xbb\xbf"}) {
       CAPTURE(line, tail);
       CHECK(decoded_line(line + tail).is_error());
+      CHECK(decoded_line(line + " \t" + tail).is_error());
     }
   }
+}
+
+TEST_CASE("a NUL is an error wherever it is", "[protocol][hostile]") {
+  for (const std::string& line : lines) {
+    for (std::size_t at = 0; at <= line.size(); ++at) {
+      std::string changed = line;
+      changed.insert(at, 1, '\0');
+      CAPTURE(at, line);
+      CHECK(decoded_line(changed).is_error());
+    }
+  }
+}
+
+TEST_CASE("a byte order mark is an error", "[protocol][hostile]") {
+  for (const std::string& line : lines) CHECK(decoded_line("\xef\xbb\xbf" + line).is_error());
+}
+
+TEST_CASE("what is not JSON is an error, even in a field that is not needed",
+          "[protocol][hostile]") {
+  const auto* value =
+      GENERATE("", "nul", "True", "[1,]", "[1 2]", R"({"a"})", R"({"a":1,})", "{1:2}", R"("\q")",
+               R"("\u12g4")", R"("\ud83")", "\"\t\"", "'a'", "[}", R"([{"a":[)", "1/*c*/");
+  CAPTURE(value);
+  CHECK(decoded_line(R"({"action":"leaseLost","new":)" + std::string(value) + "}").is_error());
 }
 
 TEST_CASE("one byte changed, to any value and anywhere, does no harm", "[protocol][hostile]") {

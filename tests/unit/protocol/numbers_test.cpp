@@ -47,8 +47,8 @@ TEST_CASE("a time that no record can show is unknown, and the rest of its batch 
                "1611054011590000", "1.61105401159E15",                // microseconds
                "1611054011590000000",                                 // nanoseconds
                "9223372036854775807", "-9223372036854775808", "9223372036854775808",
-               "18446744073709551616", "1E300", "-1E300", "1e400", "1234567890123456.5", "true",
-               "[1,[2]]", R"({"a":{}})", R"("1611054011590")", R"("\q")");
+               "18446744073709551616", "1E300", "-1E300", "1e400", "-1e99999", "1234567890123456.5",
+               "true", "[1,[2]]", R"({"a":{}})", R"("1611054011590")", R"("\/")");
   // The daemon's own form, and one that only the full decoder takes.
   const std::string blank = GENERATE("", " ");
   CAPTURE(time);
@@ -80,6 +80,20 @@ TEST_CASE("a time that no record can show is unknown, and the rest of its batch 
     CHECK_FALSE(batch.millis_behind_latest);
     CHECK(batch.unknown_time.starts_with("millisBehindLatest is "));
   }
+}
+
+TEST_CASE("a number in a field that is not needed may be of any size", "[protocol][P13]") {
+  const auto* number = GENERATE("1e400", "-1E+99999", "1e-99999", "123456789012345678901234567890");
+  CAPTURE(number);
+  CHECK(error_of(R"("new":[{"a":)" + std::string(number) + "}]").empty());
+}
+
+TEST_CASE("a number that JSON does not have is an error, even in a field that is not needed",
+          "[protocol][hostile]") {
+  const auto* number =
+      GENERATE("01", "+1", "1.", ".5", "1e", "0x1", "NaN", "Infinity", "-", "1.e1", "--1");
+  CAPTURE(number);
+  CHECK_FALSE(error_of(R"("new":)" + std::string(number)).empty());
 }
 
 TEST_CASE("a time without a value is not JSON", "[protocol][P54]") {
