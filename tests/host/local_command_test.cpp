@@ -4,6 +4,7 @@
 
 #include "host/trusted_packages.hpp"
 #include "support/catch.hpp"
+#include "support/kept_folder.hpp"
 #include "support/tool.hpp"
 
 using namespace kclxx::test;
@@ -246,4 +247,19 @@ TEST_CASE("run-local passes a signal on to the daemon, and waits for it and for 
   ::kill(run.pid(), signal);
   CHECK(run.wait() == 143);
   CHECK(box.read("asked").ends_with("daemon run\ndaemon ended\nlocal stop\n"));
+}
+
+TEST_CASE("a folder that others can change is refused before its state is trusted",
+          "[local][folders]") {
+  const std::string name = GENERATE("stop", "env", "start");
+  CAPTURE(name);
+  const folder_command command = [&](const std::string& folder) {
+    return std::vector<std::string>{"local", name, "--directory", folder};
+  };
+  SECTION("the folder") { check_folders_of_others(command); }
+  SECTION("in a sticky folder the file") {
+    const kept_folder box;
+    std::filesystem::permissions(box / "kept", std::filesystem::perms(01777));
+    box.check_file_refused(command, "state.json");
+  }
 }

@@ -1,102 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// The folders in which the tool keeps something, or of which it trusts what is there.
-#include <filesystem>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include "support/catch.hpp"
-#include "support/tool.hpp"
+#include "support/kept_folder.hpp"
 
 using namespace kclxx::test;
 namespace fs = std::filesystem;
 
 namespace {
 
-constexpr uid_t another_user = 65534;
+std::vector<std::string> feed(const std::string& folder) {
+  return {"feed", "--state", folder, "--", "child"};
+}
 
-/// A folder, and the commands that keep something there. What they would start leaves `started`.
-struct kept_folder : sandbox {
-  kept_folder() {
-    fs::create_directory(*this / "kept");
-    for (const char* name : {"bin/child", "bin/node"}) program(name, "touch \"$HOME/started\"\n");
-  }
-
-  [[nodiscard]] forked_result run(const std::string& command,
-                                  const std::string& folder = "kept") const {
-    if (command == "feed") return kclxx({"feed", "--state", folder, "--", "child"});
-    if (command == "capture") return kclxx({"capture", "--output", folder, "--", "child"});
-    return kclxx({"local", command, "--directory", folder});
-  }
-
-  void check_refused(const std::string& command, const std::string& message,
-                     const std::string& folder = "kept") const {
-    const auto refused = run(command, folder);
-    CAPTURE(command, message);
-    CHECK(refused.status == 5);
-    CHECK(refused.out.empty());
-    CHECK_THAT(refused.err, Contains(message));
-    CHECK(count(refused.err, "\n") == 1);
-    CHECK_FALSE(fs::exists(*this / "started"));
-  }
-};
-
-void give_away(const fs::path& path) {
-  REQUIRE(::lchown(path.c_str(), another_user, another_user) == 0);
+std::vector<std::string> capture(const std::string& folder) {
+  return {"capture", "--output", folder, "--", "child"};
 }
 
 }  // namespace
 
-TEST_CASE("a folder that others can change is refused before something is kept or trusted there",
+TEST_CASE("a folder that others can change is refused before something is kept there",
           "[folders]") {
-  const kept_folder box;
-  const std::string command = GENERATE("feed", "capture", "stop", "env", "start");
-  SECTION("by its mode") {
-    const auto added = GENERATE(fs::perms::group_write, fs::perms::others_write);
-    fs::permissions(box / "kept", added, fs::perm_options::add);
-    box.check_refused(command, "kept can be written by other users: chmod go-w it");
-    // Under a link to it, too.
-    fs::create_symlink("kept", box / "link");
-    box.check_refused(command, "link can be written by other users", "link");
-    CHECK(fs::is_empty(box / "kept"));
-  }
-  SECTION("by its owner") {
-    if (::geteuid() != 0) {
-      WARN("only root gives folders away");
-      return;
-    }
-    give_away(box / "kept");
-    box.check_refused(command, "kept belongs to the user 65534: make it yours (chown)");
-    CHECK(fs::is_empty(box / "kept"));
-  }
-  SECTION("by the owner of a link to it") {
-    if (::geteuid() != 0) {
-      WARN("only root gives links away");
-      return;
-    }
-    fs::create_symlink("kept", box / "link");
-    give_away(box / "link");
-    box.check_refused(command, "link belongs to the user 65534", "link");
-    CHECK(fs::is_empty(box / "kept"));
-  }
+  check_folders_of_others(GENERATE(folder_command(feed), folder_command(capture)));
 }
 
 TEST_CASE("in a sticky folder each file that is trusted is the user's own", "[folders]") {
   const kept_folder box;
   fs::permissions(box / "kept", fs::perms(01777));
-  const auto refuse_file = [&](const std::string& command, const std::string& name) {
-    CAPTURE(command, name);
-    if (!fs::exists(box / ("kept/" + name))) box.write("kept/" + name, "{}");
-    fs::permissions(box / ("kept/" + name), fs::perms(0666));
-    box.check_refused(command, name + " can be written by other users");
-    fs::permissions(box / ("kept/" + name), fs::perms(0600));
-    if (::geteuid() != 0) return;
-    give_away(box / ("kept/" + name));
-    box.check_refused(command, name + " belongs to the user 65534");
-    REQUIRE(::chown((box / ("kept/" + name)).c_str(), 0, 0) == 0);
-  };
-  SECTION("of local") {
-    for (const char* command : {"stop", "env", "start"}) refuse_file(command, "state.json");
-  }
   SECTION("of feed") {
     // A child that answers, and checkpoints at the end.
     box.program("bin/child",
@@ -113,7 +40,7 @@ TEST_CASE("in a sticky folder each file that is trusted is the user's own", "[fo
     REQUIRE(fed.status == 0);
     const auto names = box.list("kept");
     REQUIRE(names.size() == 2);
-    for (const std::string& name : names) refuse_file("feed", name);
+    for (const std::string& name : names) box.check_file_refused(feed, name);
   }
-  SECTION("and of capture there is none") { CHECK(box.run("capture").status == 0); }
+  SECTION("and of capture there is none") { CHECK(box.kclxx(capture("kept")).status == 0); }
 }
