@@ -265,7 +265,7 @@ for line in sys.stdin:
   CHECK_THAT(second.out, Contains(std::to_string(3 - covered) + " put"));
 }
 
-TEST_CASE("--rate does not slow down what an earlier run has covered", "[feed]") {
+TEST_CASE("a rate does not slow down what an earlier run has covered", "[feed]") {
   const feed_box box;
   std::string input;
   for (int i = 0; i < 1000; ++i) input += "line\n";
