@@ -592,30 +592,48 @@ void check_readings(checked_file& file) {
 }
 
 /// docs/host/deployment.md#size.
+struct heap_need {
+  std::uint64_t shards;
+  std::uint64_t mib_of_a_shard;
+
+  explicit heap_need(const checked_file& file) {
+    constexpr std::uint64_t max_records = 10'000;
+    constexpr std::uint64_t few = 4;
+    const auto number = [&](std::string_view key, std::uint64_t otherwise) {
+      const std::string text = file.value(key);
+      const std::uint64_t value = matches(text, "[0-9]{1,9}") ? std::stoull(text) : 0;
+      return value == 0 ? otherwise : value;
+    };
+    const std::uint64_t records = std::min(number("maxRecords", max_records), max_records);
+    mib_of_a_shard = std::max<std::uint64_t>(1, mib_at_most_records(file) * records / max_records);
+    shards = std::min(number("maxLeasesForWorker", few), few);
+  }
+  static std::uint64_t mib_at_most_records(const checked_file& file) {
+    return file.where.has_stock_writer ? 80 : 20;
+  }
+};
+
 void check_heap(checked_file& file) {
   constexpr std::uint64_t base = 100;
-  const std::uint64_t of_a_shard = file.where.has_stock_writer ? 80 : 20;
-  constexpr std::uint64_t most_records = 10'000;
   if (file.where.heap_mib == 0) return;
-  const auto number = [&](std::string_view key, std::uint64_t otherwise) {
-    const std::string text = file.value(key);
-    const std::uint64_t value = matches(text, "[0-9]{1,9}") ? std::stoull(text) : 0;
-    return value == 0 ? otherwise : value;
-  };
-  const std::uint64_t records = std::min(number("maxRecords", most_records), most_records);
-  const std::uint64_t each = std::max<std::uint64_t>(1, of_a_shard * records / most_records);
-  constexpr std::uint64_t few = 4;
-  const std::uint64_t shards = std::min(number("maxLeasesForWorker", few), few);
+  const heap_need need(file);
+  const std::uint64_t others = base + file.where.heap_of_others;
+  const std::uint64_t needed = others + need.shards * need.mib_of_a_shard;
   const std::uint64_t heap = file.where.heap_mib;
-  if (heap >= base + each * shards) return;
-  const std::uint64_t room = heap < base ? 0 : (heap - base) / each;
+  if (heap >= needed) return;
+  const std::uint64_t room = heap < others ? 0 : (heap - others) / need.mib_of_a_shard;
+  const std::string of_other_streams =
+      file.where.heap_of_others == 0
+          ? ""
+          : " beside " + std::to_string(file.where.heap_of_others) + " MB for other streams,";
   file.add(nullptr, warning,
            "a heap of " + std::to_string(heap) + " MB has room for " + std::to_string(room) +
                " shards in a backlog",
            "With more that read at once Java ends with OutOfMemoryError, and does so again after "
            "each start.",
-           "--heap " + std::to_string(base + each * shards) + "m for " + std::to_string(shards) +
-               " shards: 100 MB, and " + std::to_string(of_a_shard) +
+           "--heap " + std::to_string(needed) + "m for " + std::to_string(need.shards) +
+               " shards: 100 MB," + of_other_streams + " and " +
+               std::to_string(heap_need::mib_at_most_records(file)) +
                " MB for each at maxRecords = 10000, less in proportion at fewer. Or lower "
                "maxRecords.");
 }
@@ -648,6 +666,45 @@ std::vector<reading> parse_readings(std::string_view lines) {
                    line.substr(second + 1)});
   }
   return all;
+}
+
+std::uint64_t heap_of_shards(const properties& all, const circumstances& where) {
+  const heap_need need(checked_file(all, where));
+  return need.shards * need.mib_of_a_shard;
+}
+
+std::vector<diagnostic> find_conflicts(const std::vector<named_properties>& streams,
+                                       kcl_version kcl) {
+  std::vector<diagnostic> found;
+  const properties& last = streams.back().content;
+  const auto table_of = [&](const properties& all) {
+    const bool is_named = !value_of(all, "tableName", kcl).empty();
+    return find(all, is_named ? "tableName" : "applicationName", kcl);
+  };
+  const auto add = [&](const property& key, const std::string& file, std::string why) {
+    found.push_back({severity::error, key.line, key.origin,
+                     key.key + " is " + key.value + ", as in " + file, std::move(why),
+                     "Give each stream an " + std::string("applicationName of its own.")});
+  };
+  for (std::size_t i = 0; i + 1 < streams.size(); ++i) {
+    const properties& earlier = streams[i].content;
+    const property* const name = find(last, "applicationName", kcl);
+    const property* const table = table_of(last);
+    const property* const earlier_table = table_of(earlier);
+    if (name != nullptr && !name->value.empty() &&
+        trim_copy(name->value) == value_of(earlier, "applicationName", kcl)) {
+      add(*name, streams[i].file,
+          "A lease has a shard's number and not its stream: two streams under one name take each "
+          "other's leases, and lose records without an error. Metrics and parked records have the "
+          "application's name, too.");
+    } else if (table != nullptr && earlier_table != nullptr && !table->value.empty() &&
+               trim_copy(table->value) == trim_copy(earlier_table->value)) {
+      add(*table, streams[i].file,
+          "It is the lease table of both. A lease has a shard's number and not its stream: two "
+          "streams in one table take each other's leases, and lose records without an error.");
+    }
+  }
+  return found;
 }
 
 std::vector<diagnostic> check(const properties& all, const circumstances& where) {

@@ -64,7 +64,7 @@ class Worker:
         if settings.SHARE:
             environment["KCLXX_PROPERTY_executableName"] = \
                 f"{settings.SHARE_PROGRAM} {environment['KCLXX_PROPERTY_executableName']}"
-        command = [settings.TOOL, "daemon", "run", file, *(["--stock-writer"] if settings.STOCK_WRITER else []),
+        command = [settings.TOOL, "daemon", "run", file, *(["--stock"] if settings.STOCK else []),
                    "--kcl", application.kcl, "--heap", "256m", "--", *java]
         self.process = Process(
             command,
