@@ -52,11 +52,13 @@ final class StreamWorker extends ThreadGroup {
     if (workers.size() > 1) ((LoggerContext) LoggerFactory.getILoggerFactory()).addTurboFilter(new Naming());
     for (int i = 0; i < workers.size(); ++i) workers.get(i).make(files.get(i), mapper, hasOwnWriter);
     // No hook and no child before every worker could be made.
-    for (StreamWorker worker : workers) {
-      daemon.setupShutdownHook(Runtime.getRuntime(), worker.runner, worker.config);
-      // The first that ends ends the process, as AWS's only one does; the hooks stop the others.
-      new Thread(worker, () -> daemon.exit(daemon.submitRunnerAndWait(worker.config, worker.runner)), "worker").start();
-    }
+    for (StreamWorker worker : workers) new Thread(worker, worker::run, "worker").start();
+  }
+
+  /** The first worker that ends ends the process, as AWS's only one does. The hooks stop the others. */
+  private void run() {
+    daemon.setupShutdownHook(Runtime.getRuntime(), runner, config);
+    daemon.exit(daemon.submitRunnerAndWait(config, runner));
   }
 
   private static boolean hasWorkingWriter(ObjectMapper mapper) {
