@@ -469,6 +469,10 @@ TEST_CASE("a heap that a backlog does not fit in is named with what it needs", "
   };
   CHECK(with_ours(180) == 0);
   CHECK(with_ours(179) == 1);
+  circumstances beside_another{look, false, kcl3, 259, {}, false};
+  beside_another.heap_of_others = heap_of_shards(sound_with("", kcl3), beside_another);
+  CHECK(contains(text_of(check(sound_with("", kcl3), beside_another)),
+                 "a heap of 259 MB has room for 3 shards"));
 }
 
 TEST_CASE("many diagnostics come in the file's order", "[diagnostics]") {

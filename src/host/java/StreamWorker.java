@@ -90,7 +90,7 @@ final class StreamWorker extends ThreadGroup {
   }
 
   /** Sets %mdc{Application} to the worker's name before a line is written. */
-  private static final class Naming extends TurboFilter {
+  static final class Naming extends TurboFilter {
     @Override
     public FilterReply decide(
         Marker marker, Logger logger, Level level, String format, Object[] parameters, Throwable thrown) {
