@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <map>
+#include <optional>
 #include <regex>
 #include <sstream>
 #include <utility>
@@ -205,6 +207,20 @@ bool fans_out_by_mode(const checked_file& file, const property&) {
   return iequals(file.value("retrievalMode"), "fanout");
 }
 
+/// Nothing: it is no whole number, and the daemon's reader says so.
+std::optional<std::int64_t> number_in(const property& one) {
+  const std::string text = trim_copy(one.value);
+  std::int64_t number = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failure != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+bool is_from_0_to(const property& one, std::int64_t last) {
+  const auto number = number_in(one);
+  return number && *number >= 0 && *number <= last;
+}
+
 /// Names of AWS's SDK 1, which no daemon of KCL 3 has.
 bool is_of_sdk1(const checked_file& file, const property& one) {
   return file.kcl() == kcl_version::kcl3 &&
@@ -280,6 +296,50 @@ const key_row key_rows[] = {
      [](const checked_file&, const property& one) { return matches(one.value, "-.*|0+"); },
      "{key} is {value}", "The whole worker halts at its first message to a child.",
      "Remove it, or write more than the slowest batch takes."},
+    {warning, "maxActiveThreads",
+     [](const checked_file& file, const property& one) {
+       const property* const leases = file.at("maxLeasesForWorker");
+       const std::int64_t shards = leases == nullptr ? 0 : number_in(*leases).value_or(0);
+       const auto threads = number_in(one);
+       return threads && *threads > 0 && (shards <= 0 || *threads < shards + 2);
+     },
+     "{key} is {value}",
+     "A shard keeps one thread of this pool, and the worker two. With more shards than that every "
+     "shard hangs, without a line in the log.",
+     "Remove it; or set maxLeasesForWorker, too, to two less."},
+    {error, "failoverTimeMillis",
+     [](const checked_file&, const property& one) {
+       return is_from_0_to(one, 77) && *number_in(one) > 0;
+     },
+     "{key} is {value}",
+     "Leases are renewed every third of it, less 25 ms, and Java refuses such an interval: the "
+     "worker takes no shard, and leaves.",
+     "Write 1000 or more."},
+    {warning, "failoverTimeMillis",
+     [](const checked_file&, const property& one) {
+       return is_from_0_to(one, 999) && !is_from_0_to(one, 77);
+     },
+     "{key} is {value}",
+     "A worker that is busy for as long loses its leases to another one, which repeats records.",
+     "Write 1000 or more."},
+    {error, "leaseAssignmentIntervalMillis",
+     [](const checked_file&, const property& one) {
+       return is_from_0_to(one, 51) && *number_in(one) > 0;
+     },
+     "{key} is {value}",
+     "A worker looks for leases every half of it, less 25 ms, and Java refuses such an interval: "
+     "the worker takes no shard, and leaves.",
+     "Write 1000 or more."},
+    {warning, "",
+     [](const checked_file& file, const property& one) {
+       constexpr std::int64_t day = 24 * 60 * 60 * 1000;
+       return canonical_key(one.key, file.kcl()).ends_with("Millis") &&
+              number_in(one).value_or(0) > day;
+     },
+     "{key} is {value}, more than a day",
+     "The worker waits so long before it looks, tries again or gives up. A shard that waits for "
+     "that is silent.",
+     "It is in milliseconds: write less."},
     {warning, "fanoutConfig.", polls_by_mode, no_effect, "retrievalMode is POLLING.", one_of_them},
     {warning, "maxRecords", fans_out_by_mode, no_effect, "retrievalMode is FANOUT.", one_of_them},
     {warning, "idleTimeBetweenReadsInMillis", fans_out_by_mode, no_effect,
@@ -396,6 +456,12 @@ void check_unknown(checked_file& file, const property& one) {
                     "The daemon reads it as part of the first key, which it then ignores.",
                     "Save the file without it.");
   }
+  if (is_of_newer_daemons(one.key)) {
+    return file.add(&one, warning, "{key} is a key of newer daemons than the one that is fetched",
+                    ignored,
+                    "Remove it, or use a daemon of 3.5.0 or later: "
+                    "docs/host/kcl-versions.md#a-newer-daemon");
+  }
   const std::string near = nearest_key(one.key, file.kcl());
   if (iequals(near, one.key)) {
     return file.add(&one, warning, "{key} is misspelt: keys are case-sensitive", ignored,
@@ -429,11 +495,18 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 7> rivals{{
     {"dynamoDBEndpoint", "dynamoDbClient.endpointOverride"},
 }};
 
+/// A daemon that is newer than the table of keys can have further ones.
+bool is_known_to_reader(const checked_file& file, const property& one) {
+  return std::any_of(
+      file.where.readings.begin(), file.where.readings.end(),
+      [&](const reading& said) { return said.kind == "knows" && said.key == one.key; });
+}
+
 void check_keys(checked_file& file) {
   std::map<std::string, const property*> later;
   for (std::size_t i = file.all.size(); i-- > 0;) {
     const property& one = file.all[i];
-    if (!is_known(one.key, file.kcl())) check_unknown(file, one);
+    if (!is_known(one.key, file.kcl()) && !is_known_to_reader(file, one)) check_unknown(file, one);
     const property* const next = std::exchange(later[canonical_key(one.key, file.kcl())], &one);
     if (next == nullptr) continue;
     if (next->key == one.key) {
@@ -570,7 +643,18 @@ void check_readings(checked_file& file) {
     const std::string stays = by_default.empty()
                                   ? "It counts as not set."
                                   : "It counts as not set: the default, " + by_default + ", stays.";
-    if (one.kind == "stops" && !file.lacks_required) {
+    if (one.kind == "negative" && place != nullptr) {
+      const std::string what = place->key + " is " + place->value;
+      const bool is_told = std::any_of(
+          file.found.begin(), file.found.end(),
+          [&](const diagnostic& told) { return told.line == place->line && told.what == what; });
+      if (is_told) continue;
+      file.add(
+          place, warning, what,
+          "The daemon takes a negative time or number, and then fails, does not wait, or takes "
+          "leases that others hold.",
+          "Remove it, or write a positive number.");
+    } else if (one.kind == "stops" && !file.lacks_required) {
       file.add(nullptr, error, "the daemon does not start with this file: " + one.text,
                warnings.empty() ? "So says its own reader." : "It warns: " + warnings + ".",
                "docs/troubleshooting.md#the-daemon-does-not-start has the causes.");

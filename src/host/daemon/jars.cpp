@@ -43,6 +43,10 @@ void bring_other_version(const fs::path& folder, const kcl_choice& kcl) {
                      "KCL " + kcl.core + " with the daemon " + std::string(daemon), &output);
   };
   bool is_there = bring(kcl.core);
+  if (!is_there && output.find("Could not find artifact software.amazon.kinesis:amazon-kinesis-"
+                               "client-pom:") != std::string::npos) {
+    cannot_set_up("Maven finds no KCL " + kcl.core);
+  }
   // Any other failure, as of a mirror or offline, does not tell which daemons there are.
   if (!is_there && output.find("Could not find artifact") != std::string::npos) {
     std::cerr << "There is no daemon " << kcl.core << "; the tested one is fetched." << std::endl;
