@@ -21,8 +21,8 @@ TOOL, CHILD = BUILD / "src/tool/kclxx", BUILD / "benchmarks/counting_child"
 STREAM, SHARDS, LOW_RATE = "bench", 4, 100
 TICKS = os.sysconf("SC_CLK_TCK")
 # Java's options, None: its own choice, and the writer; each as on a machine of 4 GB. The first is what others are compared with.
-CHOICES = {"defaults, stock": (None, ["--stock-writer"]), "defaults, ours": (None, []),
-           "run, stock": (["--heap", "1g"], ["--stock-writer"]), "run, ours": (["--heap", "1g"], []),
+CHOICES = {"defaults, stock": (None, ["--stock"]), "defaults, ours": (None, []),
+           "run, stock": (["--heap", "1g"], ["--stock"]), "run, ours": (["--heap", "1g"], []),
            "busy, ours": (["--busy", "--heap", "2g"], [])}
 # Bytes of a record, records of one call at full rate, as a backlog gives them (10,000 records, or 10 MB), how many records
 # each of these has, and the share of --megabytes: of small records fewer bytes are as much work.
@@ -145,7 +145,7 @@ def run(kind, size, choice, environment, work, megabytes, seconds):
 
 
 def show_smallest_heap(size, arguments):
-    for name, writer in {"stock": ["--stock-writer"], "ours": []}.items():
+    for name, writer in {"stock": ["--stock"], "ours": []}.items():
         for heap in HEAPS:
             try:
                 run("full", size, (["--heap", f"{heap}m"], writer), *arguments)
@@ -177,14 +177,14 @@ def main():
     parser.add_argument("--size", choices=list(SIZES), action="append")
     parser.add_argument("--heap")
     parser.add_argument("--smallest-heap", action="store_true")
-    parser.add_argument("--stock-writer", action="store_true")
+    parser.add_argument("--stock", action="store_true")
     parser.add_argument("--java", action="append", default=[])
     chosen = parser.parse_args()
     for options in chosen.java:
         CHOICES[options] = (["--heap", "1g", "--", *options.split()], [])
     if chosen.heap:
         CHOICES.clear()
-        CHOICES["run"] = (["--heap", chosen.heap], ["--stock-writer"] if chosen.stock_writer else [])
+        CHOICES["run"] = (["--heap", chosen.heap], ["--stock"] if chosen.stock else [])
     output_of(TOOL, "daemon", "fetch")
     work = pathlib.Path(tempfile.mkdtemp(prefix="kclxx-bench-"))
     try:

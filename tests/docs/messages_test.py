@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 
 def sources():
     texts = [path.read_text() for folder in ("include", "src") for path in sorted((ROOT / folder).rglob("*"))
-             if path.suffix in (".cpp", ".hpp", ".js")]
+             if path.suffix in (".cpp", ".hpp", ".java", ".js")]
     return re.sub(r'"\s*\n\s*"', "", "\n".join(texts))  # adjacent literals are one
 
 

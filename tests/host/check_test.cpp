@@ -469,6 +469,55 @@ TEST_CASE("a heap that a backlog does not fit in is named with what it needs", "
   };
   CHECK(with_ours(180) == 0);
   CHECK(with_ours(179) == 1);
+  circumstances beside_another{look, false, kcl3, 259, {}, false};
+  beside_another.heap_of_others = heap_of_shards(sound_with("", kcl3), beside_another);
+  CHECK(contains(text_of(check(sound_with("", kcl3), beside_another)),
+                 "a heap of 259 MB has room for 3 shards"));
+}
+
+TEST_CASE("a negative number is named, whatever the key, and once", "[diagnostics]") {
+  CHECK(contains(read_as("negative\ttaskBackoffTimeMillis\t-7\n", "taskBackoffTimeMillis=-7"),
+                 "warning: taskBackoffTimeMillis is -7\nThe daemon takes a negative time"));
+  const std::string once = read_as("negative\ttimeoutInSeconds\t-1\n", "timeoutInSeconds=-1");
+  CHECK(contains(once, "timeoutInSeconds is -1"));
+  CHECK_FALSE(contains(once, "negative"));
+}
+
+TEST_CASE(
+    "a time that Java's schedules refuse, or in which a busy worker loses its leases, is named",
+    "[diagnostics]") {
+  CHECK(contains(with("failoverTimeMillis=77"), "error: failoverTimeMillis is 77"));
+  CHECK(contains(with("failoverTimeMillis=78"), "warning: failoverTimeMillis is 78"));
+  CHECK(with("failoverTimeMillis=1000").empty());
+  CHECK(contains(with("leaseAssignmentIntervalMillis=51"),
+                 "error: leaseAssignmentIntervalMillis is 51"));
+  CHECK(with("leaseAssignmentIntervalMillis=52").empty());
+}
+
+TEST_CASE("milliseconds of more than a day are named, whatever the key", "[diagnostics]") {
+  CHECK(with("parentShardPollIntervalMillis=86400000").empty());
+  CHECK(contains(with("parentShardPollIntervalMillis=86400001"), "more than a day"));
+  CHECK(contains(with("fanoutConfig.retryBackoffMillis=9223372036854775807", kcl2),
+                 "more than a day"));
+}
+
+TEST_CASE("a pool of fewer threads than the shards need is named", "[diagnostics]") {
+  const std::string hangs = "every shard hangs";
+  CHECK(contains(with("maxActiveThreads=1"), hangs));
+  CHECK(contains(with("maxActiveThreads=100"), hangs));  // of 99 shards
+  CHECK(contains(with("maxActiveThreads=5\nmaxLeasesForWorker=4"), hangs));
+  CHECK(with("maxActiveThreads=6\nmaxLeasesForWorker=4").empty());
+  CHECK(with("maxActiveThreads=0").empty());
+  CHECK(with("maxActiveThreads=-1").empty());
+}
+
+TEST_CASE("a key of newer daemons is no misspelt one, and known where the fetched one reads it",
+          "[diagnostics]") {
+  const std::string line = "migrateAllEntitiesToLeaseTable=true";
+  CHECK(contains(with(line), "is a key of newer daemons than the one that is fetched"));
+  CHECK(read_as("knows\tmigrateAllEntitiesToLeaseTable\t\n", line).empty());
+  CHECK(read_as("knows\tkeyOfTomorrow\t\n", "keyOfTomorrow=1").empty());
+  CHECK(contains(with("keyOfTomorrow=1"), "is not a key of KCL 3.x"));
 }
 
 TEST_CASE("many diagnostics come in the file's order", "[diagnostics]") {

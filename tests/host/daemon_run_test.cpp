@@ -26,8 +26,8 @@ const std::string properties =
     "workerId=me\nregionName=eu-central-1\n";
 
 const std::string not_compiled =
-    "kclxx daemon run: the daemon's own writer writes the batches: kclxx's was not compiled: kclxx "
-    "daemon fetch needs a JDK for it\n";
+    "kclxx daemon run: only AWS's classes run: kclxx's were not compiled: kclxx daemon fetch needs "
+    "a JDK for it\n";
 
 using words = std::vector<std::string>;
 
@@ -174,7 +174,7 @@ TEST_CASE("a worker that cannot be initialized does not leave with 0, and the lo
           "[daemon][run]") {
   const furnished box;
   const auto logs = [&](const std::string& text) {
-    return "printf '%-200000s\\n' '" + text + "' > $KCLXX_FAILURES\n";
+    return "printf '%-200000s\\n' ': " + text + "' > $KCLXX_FAILURES\n";
   };
   const std::string thrown =
       "java.lang.NullPointerException: leaseCounter is marked non-null but is null at a.b.C";
@@ -358,50 +358,120 @@ TEST_CASE("check asks the daemon's reader where it is, and otherwise says that i
   CHECK(box.run().status == 1);
 }
 
-TEST_CASE("run starts the daemon in our class where it was compiled, and print-command never",
+TEST_CASE("kclxx's classes run the daemon where they were compiled, and AWS's alone with --stock",
           "[daemon][run]") {
   const furnished box;
-  box.write(own_jar(box), "");
+  const std::string ours = own_jar(box);
+  box.write(ours, "");
   box.write("jars/kclxx-0123456789ab.jar", "");  // of another kclxx
-  const auto run = box.run();
-  CHECK(contains(run.out, "/" + own_jar(box)));
-  CHECK_FALSE(contains(run.out, "kclxx-0123456789ab"));
-  CHECK(contains(run.out, "\narg: software.amazon.kinesis.multilang.config.OneStreamDaemon\n"));
-  const auto printed = box.kclxx({"daemon", "print-command", "a.properties", "--jars", "jars"});
-  CHECK(contains(printed.out, " 'software.amazon.kinesis.multilang.MultiLangDaemon' "));
-}
-
-TEST_CASE("the writer of batches that runs is named: of a daemon with another hash its own",
-          "[daemon][run]") {
-  const furnished box;
-  const std::string theirs = "the daemon's own writer writes the batches: ";
-  box.write(own_jar(box), "");
-  const std::string ours = (box / own_jar(box)).string();
-  const auto expect = [&](const words& more, const std::string& line, const std::string& class_path,
-                          bool is_ours) {
-    const auto run = box.run(more);
-    CHECK(run.err == (is_ours ? "" : "kclxx daemon run: " + theirs + line + "\n"));
-    CHECK(contains(run.out, "-cp\narg: " + class_path));
-    CHECK(contains(run.out, "arg: -Dkclxx.writer=true\n") == is_ours);
+  const auto expect = [&](const words& more, const std::string& why_stock) {
     words print{"daemon", "print-command", "a.properties", "--jars", "jars"};
     print.insert(print.end(), more.begin(), more.end());
-    CHECK(box.kclxx(print).out.starts_with(
-        (is_ours ? "# kclxx's writer writes the batches" : "# " + theirs + line) + "\n"));
+    const auto run = box.run(more);
+    const auto printed = box.kclxx(print);
+    const bool is_ours = why_stock.empty();
+    const std::string main_class = std::string("software.amazon.kinesis.multilang.") +
+                                   (is_ours ? "StreamsDaemon" : "MultiLangDaemon");
+    CHECK(contains(run.out, "\narg: " + main_class + "\narg: -p\n"));
+    CHECK(contains(printed.out, " '" + main_class + "' "));
+    CHECK(contains(run.out, "/" + ours) == is_ours);
+    CHECK_FALSE(contains(run.out, "kclxx-0123456789ab"));
+    const std::string line = "only AWS's classes run: " + why_stock;
+    CHECK(contains(run.err, "kclxx daemon run: " + line + "\n") == !is_ours);
+    CHECK(printed.out.starts_with("# " + line + "\n") == !is_ours);
   };
-  const std::string jar = (box / "jars/amazon-kinesis-client-multilang-0.jar").string();
-  expect({}, "kclxx's was not compared with this version's", jar + ":" + ours, false);
+  expect({}, "");
+  expect({"--stock"}, "--stock");
+  expect({"--", "-cp", "mine"}, "the class path is yours");
+  box.write(ours.substr(0, ours.size() - 3) + "sha256", std::string(64, '0') + "  x\n");
+  expect({}, (box / ours).string() + " is not as it was compiled");
+}
+
+TEST_CASE("kclxx's writer of batches is for the tested daemons, by their hash", "[daemon][run]") {
+  const furnished box;
+  box.write(own_jar(box), "");
+  const auto runs_ours = [&](const words& more) {
+    const auto run = box.run(more);
+    const std::string line = "the daemon's own writer writes the batches: kclxx's was not compared";
+    CHECK(contains(run.err, line) == (more.empty() && !run.err.empty()));
+    return contains(run.out, "arg: -Dkclxx.writer=true\n");
+  };
+  CHECK_FALSE(runs_ours({}));
   // The hash of a tested one.
   const auto sums =
       box.start({"sh", "-c",
                  "grep multilang " KCLXX_SOURCE_DIR "/src/host/daemon/jars/kcl2/SHA256SUMS"})
           .result();
   box.program("bin/sha256sum", "echo '" + sums.out.substr(0, 64) + "  x'\n");
-  expect({}, "", ours + ":" + jar, true);
-  expect({"--stock-writer"}, "--stock-writer", jar + ":" + ours, false);
-  expect({"--", "-cp", "mine"}, "the class path is yours", jar + ":" + ours, false);
+  CHECK(runs_ours({}));
+  CHECK_FALSE(runs_ours({"--stock"}));
   CHECK(contains(
       box.kclxx({"daemon", "check", "a.properties", "--jars", "jars", "--heap", "179m"}).out,
       "100 MB, and 20 MB for each at maxRecords = 10000"));
+}
+
+TEST_CASE("run has a worker for each file, whose children get names from kclxx's classes",
+          "[daemon][run][streams]") {
+  const furnished box;
+  box.write(own_jar(box), "");
+  box.write("b.properties", properties + "applicationName=events\nstreamName=other\nworkerId=\n");
+  const words both{"a.properties", "b.properties", "--jars", "jars"};
+  const auto with = [&](const char* command, const words& more = {}) {
+    words all{"daemon", command};
+    all.insert(all.end(), both.begin(), both.end());
+    all.insert(all.end(), more.begin(), more.end());
+    return box.kclxx(all);
+  };
+  const auto run = with("run");
+  CHECK(run.status == 0);
+  CHECK(contains(run.out, "\narg: -a\narg: my-app\narg: -p\n"));
+  CHECK(contains(run.out, "\narg: -a\narg: events\narg: -p\n"));
+  CHECK(contains(run.out, "\napplicationName=my-app\n"));
+  CHECK(contains(run.out, "\napplicationName=events\n"));
+  CHECK_FALSE(contains(run.out, "KCLXX_STREAM_NAME="));
+  CHECK(contains(run.err, "kclxx daemon run: a.properties b.properties have 3 problems"));
+
+  box.write("script", with("print-command").out);
+  const auto by_sh = box.start({"sh", "script"}).result();
+  CHECK(by_sh.status == 0);
+  CHECK(contains(by_sh.out, "\napplicationName=my-app\n"));
+  CHECK(contains(by_sh.out, "\napplicationName=events\n"));
+  CHECK(contains(by_sh.out, "logging\n<?xml"));
+
+  const auto stock = with("run", {"--stock"});
+  CHECK(stock.status == 5);
+  CHECK(contains(stock.err,
+                 "several streams in one process need kclxx's classes, and only AWS's "
+                 "classes run: --stock; "));
+  const auto many = box.kclxx({"daemon", "print-command", "1", "2", "3", "4", "5", "6", "7"});
+  CHECK(many.status == 5);
+  CHECK(contains(many.err, "at most 6 streams"));
+}
+
+TEST_CASE("check and run refuse two files of one application, or of one lease table",
+          "[daemon][check][run][streams]") {
+  const furnished box;
+  box.write(own_jar(box), "");
+  box.write("b.properties", properties + "streamName=other\n");
+  const auto refused = [&](const std::string& what) {
+    const auto check = box.kclxx({"daemon", "check", "a.properties", "b.properties"});
+    CHECK(check.status == 1);
+    CHECK(contains(check.out, ": error: " + what + "\n    why: "));
+    for (const char* command : {"run", "print-command"}) {
+      const auto run =
+          box.kclxx({"daemon", command, "a.properties", "b.properties", "--jars", "jars"});
+      CHECK(run.status == 5);
+      CHECK(run.out.empty());
+      CHECK(contains(run.err, "b.properties: " + what + ". "));
+      CHECK(run.err.find('\n') == run.err.size() - 1);
+    }
+  };
+  refused("applicationName is my-app, as in a.properties");
+  box.write("b.properties", properties + "applicationName=events\ntableName=my-app\n");
+  refused("tableName is my-app, as in a.properties");
+  box.write("b.properties", properties + "applicationName=events\n");
+  const auto sound = box.kclxx({"daemon", "check", "a.properties", "b.properties"});
+  CHECK_FALSE(contains(sound.out, ", as in "));
 }
 
 TEST_CASE("check looks for the program at its path", "[daemon][check]") {

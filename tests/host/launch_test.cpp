@@ -33,19 +33,24 @@ TEST_CASE("the shipped logging keeps the children's stderr out of the daemon's l
 
 TEST_CASE("a worker that gives up is ended with the last cause, in one line", "[daemon]") {
   const auto end = explain(
-      "Unable to initialize after 20 attempts. Shutting down. java.lang.RuntimeException: "
+      ": Unable to initialize after 20 attempts. Shutting down. java.lang.RuntimeException: "
       "java.lang.IllegalStateException: AssignmentMode is not initialized at a.b.C(C.java:1)");
   REQUIRE(end);
   CHECK(end->what ==
         "the worker could not be initialized: "
         "java.lang.IllegalStateException: AssignmentMode is not initialized");
   CHECK(end->is_end);
-  CHECK(explain("Unable to initialize after 3 attempts. Shutting down.") ==
+  CHECK(explain(": Unable to initialize after 3 attempts. Shutting down.") ==
         start_failure{"the worker could not be initialized", true});
 }
 
+TEST_CASE("a daemon of several streams names the worker that gives up", "[daemon][streams]") {
+  CHECK(explain("events: Unable to initialize after 3 attempts. Shutting down.") ==
+        start_failure{"the worker of events could not be initialized", true});
+}
+
 TEST_CASE("other failures of a worker are left to the daemon's own words", "[daemon]") {
-  CHECK_FALSE(explain("Worker.run caught exception, sleeping for 1000 milli seconds! a.b.C: no"));
-  CHECK_FALSE(explain("Caught exception when initializing LeaseCoordinator a.b.C: no"));
+  CHECK_FALSE(explain(": Worker.run caught exception, sleeping for 1000 milli seconds! a.b.C: no"));
+  CHECK_FALSE(explain(": Caught exception when initializing LeaseCoordinator a.b.C: no"));
   CHECK_FALSE(explain(""));
 }

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <map>
+#include <optional>
 #include <regex>
 #include <sstream>
 #include <utility>
@@ -205,6 +207,20 @@ bool fans_out_by_mode(const checked_file& file, const property&) {
   return iequals(file.value("retrievalMode"), "fanout");
 }
 
+/// Nothing: it is no whole number, and the daemon's reader says so.
+std::optional<std::int64_t> number_in(const property& one) {
+  const std::string text = trim_copy(one.value);
+  std::int64_t number = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failure != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+bool is_from_0_to(const property& one, std::int64_t last) {
+  const auto number = number_in(one);
+  return number && *number >= 0 && *number <= last;
+}
+
 /// Names of AWS's SDK 1, which no daemon of KCL 3 has.
 bool is_of_sdk1(const checked_file& file, const property& one) {
   return file.kcl() == kcl_version::kcl3 &&
@@ -280,6 +296,50 @@ const key_row key_rows[] = {
      [](const checked_file&, const property& one) { return matches(one.value, "-.*|0+"); },
      "{key} is {value}", "The whole worker halts at its first message to a child.",
      "Remove it, or write more than the slowest batch takes."},
+    {warning, "maxActiveThreads",
+     [](const checked_file& file, const property& one) {
+       const property* const leases = file.at("maxLeasesForWorker");
+       const std::int64_t shards = leases == nullptr ? 0 : number_in(*leases).value_or(0);
+       const auto threads = number_in(one);
+       return threads && *threads > 0 && (shards <= 0 || *threads < shards + 2);
+     },
+     "{key} is {value}",
+     "A shard keeps one thread of this pool, and the worker two. With more shards than that every "
+     "shard hangs, without a line in the log.",
+     "Remove it; or set maxLeasesForWorker, too, to two less."},
+    {error, "failoverTimeMillis",
+     [](const checked_file&, const property& one) {
+       return is_from_0_to(one, 77) && *number_in(one) > 0;
+     },
+     "{key} is {value}",
+     "Leases are renewed every third of it, less 25 ms, and Java refuses such an interval: the "
+     "worker takes no shard, and leaves.",
+     "Write 1000 or more."},
+    {warning, "failoverTimeMillis",
+     [](const checked_file&, const property& one) {
+       return is_from_0_to(one, 999) && !is_from_0_to(one, 77);
+     },
+     "{key} is {value}",
+     "A worker that is busy for as long loses its leases to another one, which repeats records.",
+     "Write 1000 or more."},
+    {error, "leaseAssignmentIntervalMillis",
+     [](const checked_file&, const property& one) {
+       return is_from_0_to(one, 51) && *number_in(one) > 0;
+     },
+     "{key} is {value}",
+     "A worker looks for leases every half of it, less 25 ms, and Java refuses such an interval: "
+     "the worker takes no shard, and leaves.",
+     "Write 1000 or more."},
+    {warning, "",
+     [](const checked_file& file, const property& one) {
+       constexpr std::int64_t day = 24 * 60 * 60 * 1000;
+       return canonical_key(one.key, file.kcl()).ends_with("Millis") &&
+              number_in(one).value_or(0) > day;
+     },
+     "{key} is {value}, more than a day",
+     "The worker waits so long before it looks, tries again or gives up. A shard that waits for "
+     "that is silent.",
+     "It is in milliseconds: write less."},
     {warning, "fanoutConfig.", polls_by_mode, no_effect, "retrievalMode is POLLING.", one_of_them},
     {warning, "maxRecords", fans_out_by_mode, no_effect, "retrievalMode is FANOUT.", one_of_them},
     {warning, "idleTimeBetweenReadsInMillis", fans_out_by_mode, no_effect,
@@ -396,6 +456,12 @@ void check_unknown(checked_file& file, const property& one) {
                     "The daemon reads it as part of the first key, which it then ignores.",
                     "Save the file without it.");
   }
+  if (is_of_newer_daemons(one.key)) {
+    return file.add(&one, warning, "{key} is a key of newer daemons than the one that is fetched",
+                    ignored,
+                    "Remove it, or use a daemon of 3.5.0 or later: "
+                    "docs/host/kcl-versions.md#a-newer-daemon");
+  }
   const std::string near = nearest_key(one.key, file.kcl());
   if (iequals(near, one.key)) {
     return file.add(&one, warning, "{key} is misspelt: keys are case-sensitive", ignored,
@@ -429,11 +495,18 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 7> rivals{{
     {"dynamoDBEndpoint", "dynamoDbClient.endpointOverride"},
 }};
 
+/// A daemon that is newer than the table of keys can have further ones.
+bool is_known_to_reader(const checked_file& file, const property& one) {
+  return std::any_of(
+      file.where.readings.begin(), file.where.readings.end(),
+      [&](const reading& said) { return said.kind == "knows" && said.key == one.key; });
+}
+
 void check_keys(checked_file& file) {
   std::map<std::string, const property*> later;
   for (std::size_t i = file.all.size(); i-- > 0;) {
     const property& one = file.all[i];
-    if (!is_known(one.key, file.kcl())) check_unknown(file, one);
+    if (!is_known(one.key, file.kcl()) && !is_known_to_reader(file, one)) check_unknown(file, one);
     const property* const next = std::exchange(later[canonical_key(one.key, file.kcl())], &one);
     if (next == nullptr) continue;
     if (next->key == one.key) {
@@ -570,7 +643,18 @@ void check_readings(checked_file& file) {
     const std::string stays = by_default.empty()
                                   ? "It counts as not set."
                                   : "It counts as not set: the default, " + by_default + ", stays.";
-    if (one.kind == "stops" && !file.lacks_required) {
+    if (one.kind == "negative" && place != nullptr) {
+      const std::string what = place->key + " is " + place->value;
+      const bool is_told = std::any_of(
+          file.found.begin(), file.found.end(),
+          [&](const diagnostic& told) { return told.line == place->line && told.what == what; });
+      if (is_told) continue;
+      file.add(
+          place, warning, what,
+          "The daemon takes a negative time or number, and then fails, does not wait, or takes "
+          "leases that others hold.",
+          "Remove it, or write a positive number.");
+    } else if (one.kind == "stops" && !file.lacks_required) {
       file.add(nullptr, error, "the daemon does not start with this file: " + one.text,
                warnings.empty() ? "So says its own reader." : "It warns: " + warnings + ".",
                "docs/troubleshooting.md#the-daemon-does-not-start has the causes.");
@@ -592,30 +676,48 @@ void check_readings(checked_file& file) {
 }
 
 /// docs/host/deployment.md#size.
+struct heap_need {
+  std::uint64_t shards;
+  std::uint64_t mib_of_a_shard;
+
+  explicit heap_need(const checked_file& file) {
+    constexpr std::uint64_t max_records = 10'000;
+    constexpr std::uint64_t few = 4;
+    const auto number = [&](std::string_view key, std::uint64_t otherwise) {
+      const std::string text = file.value(key);
+      const std::uint64_t value = matches(text, "[0-9]{1,9}") ? std::stoull(text) : 0;
+      return value == 0 ? otherwise : value;
+    };
+    const std::uint64_t records = std::min(number("maxRecords", max_records), max_records);
+    mib_of_a_shard = std::max<std::uint64_t>(1, mib_at_most_records(file) * records / max_records);
+    shards = std::min(number("maxLeasesForWorker", few), few);
+  }
+  static std::uint64_t mib_at_most_records(const checked_file& file) {
+    return file.where.has_stock_writer ? 80 : 20;
+  }
+};
+
 void check_heap(checked_file& file) {
   constexpr std::uint64_t base = 100;
-  const std::uint64_t of_a_shard = file.where.has_stock_writer ? 80 : 20;
-  constexpr std::uint64_t most_records = 10'000;
   if (file.where.heap_mib == 0) return;
-  const auto number = [&](std::string_view key, std::uint64_t otherwise) {
-    const std::string text = file.value(key);
-    const std::uint64_t value = matches(text, "[0-9]{1,9}") ? std::stoull(text) : 0;
-    return value == 0 ? otherwise : value;
-  };
-  const std::uint64_t records = std::min(number("maxRecords", most_records), most_records);
-  const std::uint64_t each = std::max<std::uint64_t>(1, of_a_shard * records / most_records);
-  constexpr std::uint64_t few = 4;
-  const std::uint64_t shards = std::min(number("maxLeasesForWorker", few), few);
+  const heap_need need(file);
+  const std::uint64_t others = base + file.where.heap_of_others;
+  const std::uint64_t needed = others + need.shards * need.mib_of_a_shard;
   const std::uint64_t heap = file.where.heap_mib;
-  if (heap >= base + each * shards) return;
-  const std::uint64_t room = heap < base ? 0 : (heap - base) / each;
+  if (heap >= needed) return;
+  const std::uint64_t room = heap < others ? 0 : (heap - others) / need.mib_of_a_shard;
+  const std::string of_other_streams =
+      file.where.heap_of_others == 0
+          ? ""
+          : " beside " + std::to_string(file.where.heap_of_others) + " MB for other streams,";
   file.add(nullptr, warning,
            "a heap of " + std::to_string(heap) + " MB has room for " + std::to_string(room) +
                " shards in a backlog",
            "With more that read at once Java ends with OutOfMemoryError, and does so again after "
            "each start.",
-           "--heap " + std::to_string(base + each * shards) + "m for " + std::to_string(shards) +
-               " shards: 100 MB, and " + std::to_string(of_a_shard) +
+           "--heap " + std::to_string(needed) + "m for " + std::to_string(need.shards) +
+               " shards: 100 MB," + of_other_streams + " and " +
+               std::to_string(heap_need::mib_at_most_records(file)) +
                " MB for each at maxRecords = 10000, less in proportion at fewer. Or lower "
                "maxRecords.");
 }
@@ -648,6 +750,45 @@ std::vector<reading> parse_readings(std::string_view lines) {
                    line.substr(second + 1)});
   }
   return all;
+}
+
+std::uint64_t heap_of_shards(const properties& all, const circumstances& where) {
+  const heap_need need(checked_file(all, where));
+  return need.shards * need.mib_of_a_shard;
+}
+
+std::vector<diagnostic> find_conflicts(const std::vector<named_properties>& streams,
+                                       kcl_version kcl) {
+  std::vector<diagnostic> found;
+  const properties& last = streams.back().content;
+  const auto table_of = [&](const properties& all) {
+    const bool is_named = !value_of(all, "tableName", kcl).empty();
+    return find(all, is_named ? "tableName" : "applicationName", kcl);
+  };
+  const auto add = [&](const property& key, const std::string& file, std::string why) {
+    found.push_back({severity::error, key.line, key.origin,
+                     key.key + " is " + key.value + ", as in " + file, std::move(why),
+                     "Give each stream an " + std::string("applicationName of its own.")});
+  };
+  for (std::size_t i = 0; i + 1 < streams.size(); ++i) {
+    const properties& earlier = streams[i].content;
+    const property* const name = find(last, "applicationName", kcl);
+    const property* const table = table_of(last);
+    const property* const earlier_table = table_of(earlier);
+    if (name != nullptr && !name->value.empty() &&
+        trim_copy(name->value) == value_of(earlier, "applicationName", kcl)) {
+      add(*name, streams[i].file,
+          "A lease has a shard's number and not its stream: two streams under one name take each "
+          "other's leases, and lose records without an error. Metrics and parked records have the "
+          "application's name, too.");
+    } else if (table != nullptr && earlier_table != nullptr && !table->value.empty() &&
+               trim_copy(table->value) == trim_copy(earlier_table->value)) {
+      add(*table, streams[i].file,
+          "It is the lease table of both. A lease has a shard's number and not its stream: two "
+          "streams in one table take each other's leases, and lose records without an error.");
+    }
+  }
+  return found;
 }
 
 std::vector<diagnostic> check(const properties& all, const circumstances& where) {

@@ -48,12 +48,27 @@ tool::executable_state look_at_name(const std::string& program);
 /// What the daemon finds where it runs, besides the file.
 struct circumstances {
   executable_look look;
-  bool has_region = false;          ///< AWS_REGION is set
-  kcl_choice kcl{};                 ///< which daemon it is
-  std::uint64_t heap_mib = 0;       ///< the most that Java takes; 0: not known
-  std::vector<reading> readings{};  ///< empty: the reader was not there, so no value was judged
-  bool has_stock_writer = true;     ///< it holds a batch several times over
+  bool has_region = false;           ///< AWS_REGION is set
+  kcl_choice kcl{};                  ///< which daemon it is
+  std::uint64_t heap_mib = 0;        ///< the most that Java takes; 0: not known
+  std::vector<reading> readings{};   ///< empty: the reader was not there, so no value was judged
+  bool has_stock_writer = true;      ///< it holds a batch several times over
+  std::uint64_t heap_of_others = 0;  ///< MiB that other streams of the same process need
 };
+
+/// The properties of one stream, and what messages call their file.
+struct named_properties {
+  std::string file;
+  properties content;
+};
+
+/// MiB of Java's heap for the shards of a stream in a backlog, beside what the daemon itself needs.
+std::uint64_t heap_of_shards(const properties& all, const circumstances& where);
+
+/// Why the last of these files cannot be in one daemon with those before, and cannot be of two
+/// daemons either.
+std::vector<diagnostic> find_conflicts(const std::vector<named_properties>& streams,
+                                       kcl_version kcl);
 
 /// All diagnostics, in the order of the file; those without a line come last.
 std::vector<diagnostic> check(const properties& all, const circumstances& where);

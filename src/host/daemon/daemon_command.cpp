@@ -38,8 +38,9 @@ std::string not_a_size(const std::string& text) {
 /// Of `run`, `print-command` and `check`.
 void add_common_options(CLI::App& command, launch_options& options) {
   command
-      .add_option("FILE", options.file,
-                  "The daemon's properties; KCLXX_PROPERTY_<key>=value overrides")
+      .add_option("FILE", options.files,
+                  "The daemon's properties, a file for each stream; KCLXX_PROPERTY_<key>=value "
+                  "overrides in all")
       ->required();
   add_kcl_option(command, options.kcl);
   add_option(command, "SIZE", "--heap", options.heap,
@@ -51,8 +52,9 @@ void add_common_options(CLI::App& command, launch_options& options) {
              "The folder that `fetch --cache` was given")
       ->excludes(jars);
   command.add_flag(
-      "--stock-writer", options.has_stock_writer,
-      "The daemon's own writer of batches, not kclxx's, which writes the same for less");
+      "--stock", options.is_stock,
+      "AWS's classes alone, without kclxx's, which serve several streams and write batches for "
+      "less");
 }
 
 void add_launch(CLI::App& daemon, const command_text& text, void (*launch)(const launch_options&),
@@ -75,13 +77,16 @@ std::string count_of(std::size_t number, const std::string& noun) {
   return std::to_string(number) + " " + noun + (number == 1 ? "" : "s");
 }
 
-/// `why_not`: why the values were not judged.
-std::vector<diagnostic> diagnostics_of(const launch_options& options, std::string& why_not) {
+/// Of the last of these files. `why_not`: why the values were not judged.
+std::vector<diagnostic> diagnostics_of(const launch_options& options,
+                                       std::vector<named_properties>& streams,
+                                       std::string& why_not) {
+  named_properties& stream = streams.back();
   try {
-    const properties all = read_properties(options);
-    reader_answer answer = ask_reader(options, all);
+    stream.content = read_properties(options, stream.file);
+    reader_answer answer = ask_reader(options, stream.content);
     why_not = answer.why_not;
-    return find_problems(options, all, std::move(answer));
+    return find_problems(options, streams, std::move(answer));
   } catch (const properties_error& error) {
     return {{severity::error, error.line(), "", error.what(), "The daemon does not start.",
              "Correct it."}};
@@ -90,23 +95,27 @@ std::vector<diagnostic> diagnostics_of(const launch_options& options, std::strin
 
 int list_diagnostics(const launch_options& options, bool is_strict) {
   std::string why_not;
-  const auto found = diagnostics_of(options, why_not);
   std::size_t errors = 0;
-  for (const diagnostic& one : found) {
-    const bool is_error = one.level == severity::error;
-    errors += is_error ? 1 : 0;
-    std::cout << printable(one.origin.empty() ? options.file : one.origin);
-    if (one.line != 0) std::cout << ":" << one.line;
-    std::cout << (is_error ? ": error: " : ": warning: ") << printable(one.what)
-              << "\n    why: " << printable(one.why) << "\n    fix: " << printable(one.fix) << "\n";
+  std::size_t warnings = 0;
+  std::vector<named_properties> streams;
+  for (const std::string& file : options.files) {
+    streams.push_back({file, {}});
+    for (const diagnostic& finding : diagnostics_of(options, streams, why_not)) {
+      const bool is_error = finding.level == severity::error;
+      (is_error ? errors : warnings) += 1;
+      std::cout << printable(finding.origin.empty() ? file : finding.origin);
+      if (finding.line != 0) std::cout << ":" << finding.line;
+      std::cout << (is_error ? ": error: " : ": warning: ") << printable(finding.what)
+                << "\n    why: " << printable(finding.why)
+                << "\n    fix: " << printable(finding.fix) << "\n";
+    }
   }
-  std::cout << count_of(errors, "error") << ", " << count_of(found.size() - errors, "warning")
-            << std::endl;
+  std::cout << count_of(errors, "error") << ", " << count_of(warnings, "warning") << std::endl;
   if (!why_not.empty()) {
     std::cerr << "kclxx daemon check: only the keys were judged, not their values: "
               << printable(why_not) << std::endl;
   }
-  const bool has_failed = errors > 0 || (is_strict && (!found.empty() || !why_not.empty()));
+  const bool has_failed = errors > 0 || (is_strict && (warnings > 0 || !why_not.empty()));
   return static_cast<int>(has_failed ? command_status::finding : command_status::ok);
 }
 
@@ -164,10 +173,11 @@ void add_daemon_command(CLI::App& app, invocation& run) {
   add_check(daemon, run);
   add_launch(daemon,
              {"run",
-              "Becomes the daemon: the process stays the same, so signals reach it directly.\n"
+              "Becomes the daemon, with a worker for each FILE: the process stays the same, so "
+              "signals reach it directly.\n"
               "Arguments after -- are options of Java, and take precedence over those that are "
               "chosen.",
-              "kclxx daemon run aws.properties --heap 512m -- -XX:+UseG1GC"},
+              "kclxx daemon run orders.properties events.properties --heap 512m -- -XX:+UseG1GC"},
              run_daemon, run);
   add_launch(daemon,
              {"print-command", "Prints a command that starts the daemon, for sh.",

@@ -43,6 +43,10 @@ void bring_other_version(const fs::path& folder, const kcl_choice& kcl) {
                      "KCL " + kcl.core + " with the daemon " + std::string(daemon), &output);
   };
   bool is_there = bring(kcl.core);
+  if (!is_there && output.find("Could not find artifact software.amazon.kinesis:amazon-kinesis-"
+                               "client-pom:") != std::string::npos) {
+    cannot_set_up("Maven finds no KCL " + kcl.core);
+  }
   // Any other failure, as of a mirror or offline, does not tell which daemons there are.
   if (!is_there && output.find("Could not find artifact") != std::string::npos) {
     std::cerr << "There is no daemon " << kcl.core << "; the tested one is fetched." << std::endl;
@@ -130,22 +134,27 @@ bool lists_class(const std::string& listing, const embedded::file& source) {
 std::optional<fs::path> compiled(const work_folder& work, const std::vector<fs::path>& jars) {
   fs::path jar = work / own_jar(embedded::java_sources.name);
   const std::string classes = (work / "classes").string();
-  std::vector<std::string> compile{java_tool("javac"), "--release", "8",     "-Xlint:-options",
-                                   "-proc:none",       "-d",        classes, "-cp",
-                                   class_path(jars)};
+  const auto compiles = [&](const std::vector<embedded::file>& sources) {
+    std::vector<std::string> command{java_tool("javac"), "--release", "8",     "-Xlint:-options",
+                                     "-proc:none",       "-d",        classes, "-cp",
+                                     class_path(jars)};
+    for (const embedded::file& source : sources) {
+      write_file(work / std::string(source.name), source.text);
+      command.push_back((work / std::string(source.name)).string());
+    }
+    return succeeds(command);
+  };
   std::vector<embedded::file> sources(embedded::java_sources.files.begin(),
                                       embedded::java_sources.files.end());
-  if (!has_tested_daemon(jars)) {  // another daemon may not have what the writer needs
+  bool is_compiled = compiles(sources);
+  if (!is_compiled && !has_tested_daemon(jars)) {
+    // Another daemon may lack what a worker of ours needs. StreamsDaemon then runs AWS's.
     std::erase_if(sources, [](const embedded::file& source) {
-      return source.name == "BatchMessageWriter.java" ||
-             source.name == "MultiLangRecordProcessorFactory.java";
+      return source.name != "PropertiesReader.java" && source.name != "StreamsDaemon.java";
     });
+    is_compiled = compiles(sources);
   }
-  for (const embedded::file& source : sources) {
-    write_file(work / std::string(source.name), source.text);
-    compile.push_back((work / std::string(source.name)).string());
-  }
-  if (!succeeds(compile) ||
+  if (!is_compiled ||
       !succeeds({java_tool("jar"), "--create", "--file", jar.string(), "-C", classes, "."})) {
     return std::nullopt;
   }
@@ -174,11 +183,12 @@ void add_own_jar(const fs::path& cache, const package& wanted, const std::string
   }
   const work_folder work(cache / prefix);
   if (const auto jar = compiled(work, jars)) return install_own_jar(*jar, cache / wanted.folder);
-  std::cerr << "kclxx daemon fetch: there is no JDK (javac, jar) of Java 9 or newer, so `daemon "
-               "check` will judge the keys, not the values, and `run` will not notice two streams "
-               "under one applicationName, and take the daemon's own writer of batches; on Debian: "
-               "apt-get install openjdk-17-jdk-headless, and fetch again"
-            << std::endl;
+  std::cerr
+      << "kclxx daemon fetch: there is no JDK (javac, jar) of Java 9 or newer, so `daemon "
+         "check` will judge the keys, not the values, and `run` will take one stream, and the "
+         "daemon's own writer of batches; on Debian: "
+         "apt-get install openjdk-17-jdk-headless, and fetch again"
+      << std::endl;
 }
 
 }  // namespace
@@ -245,6 +255,12 @@ std::optional<fs::path> own_jar_among(std::vector<fs::path>& files) {
     return is_own_jar(file) && file.filename() != name;
   });
   return found;
+}
+
+bool is_as_compiled(const fs::path& own_jar) {
+  fs::path sums = own_jar;
+  sums.replace_extension(".sha256");
+  return !fs::exists(sums) || text_of_file(sums.string()).starts_with(hash_of(own_jar));
 }
 
 bool has_tested_daemon(const std::vector<fs::path>& files) {

@@ -63,6 +63,9 @@ std::vector<std::filesystem::path> jars_at(const jar_place& place, const kcl_cho
 /// without that of another kclxx.
 std::optional<std::filesystem::path> own_jar_among(std::vector<std::filesystem::path>& files);
 
+/// Whether a jar of ours agrees with its checksum, if that is beside it. Errors: command_error.
+bool is_as_compiled(const std::filesystem::path& own_jar);
+
 /// Whether the daemon among files is a tested one, by its SHA-256: our writer of batches is for
 /// these. Errors: command_error.
 bool has_tested_daemon(const std::vector<std::filesystem::path>& files);

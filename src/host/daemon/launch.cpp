@@ -152,32 +152,30 @@ void refuse_what_java_cannot_read(const std::string& path) {
                 "LC_ALL=C.UTF-8");
 }
 
-/// Empty: ours can write the batches. `has_own_jar`: beside the files.
-std::string why_stock_writer(const launch_options& options, bool has_own_jar,
-                             const std::vector<std::filesystem::path>& files) {
-  if (options.has_stock_writer) return "--stock-writer";
-  const bool is_own_path = std::any_of(
-      options.java_options.begin(), options.java_options.end(), [](std::string_view one) {
-        return one == "-cp" || one == "-classpath" || one.starts_with("--class-path");
+/// Whether the user decides what is on the class path.
+bool has_own_class_path(const launch_options& options) {
+  return std::any_of(
+      options.java_options.begin(), options.java_options.end(), [](std::string_view option) {
+        return option == "-cp" || option == "-classpath" || option.starts_with("--class-path");
       });
-  if (is_own_path) return "the class path is yours";
-  if (!has_own_jar) return "kclxx's was not compiled: kclxx daemon fetch needs a JDK for it";
-  return has_tested_daemon(files) ? "" : "kclxx's was not compared with this version's";
 }
 
-/// Of the files that were compared, and of no others. With our own jar the daemon starts in
-/// src/host/java/OneStreamDaemon.java, which reads the properties once more.
+/// See launch_settings. `own_jar`: the jar of src/host/java.
+std::string why_stock(const launch_options& options,
+                      const std::optional<std::filesystem::path>& own_jar) {
+  if (options.is_stock) return "--stock";
+  if (has_own_class_path(options)) return "the class path is yours";
+  if (!own_jar) return "kclxx's were not compiled: kclxx daemon fetch needs a JDK for it";
+  return is_as_compiled(*own_jar) ? "" : own_jar->string() + " is not as it was compiled";
+}
+
+/// The class path has the files that were compared, and no others.
 void set_class_path(const launch_options& options, launch_settings& settings) {
   std::vector<std::filesystem::path> files = jars_at(options.place, options.kcl);
   const auto own = own_jar_among(files);
-  settings.why_stock_writer = why_stock_writer(options, own.has_value(), files);
-  if (own) {
-    const bool is_first =
-        settings.why_stock_writer.empty();  // a class of the daemon's is there, too
-    std::erase(files, *own);
-    files.insert(is_first ? files.begin() : files.end(), *own);
-    settings.main_class = "software.amazon.kinesis.multilang.config.OneStreamDaemon";
-  }
+  settings.why_stock = why_stock(options, own);
+  settings.has_own_writer = settings.why_stock.empty() && has_tested_daemon(files);
+  if (own && !settings.why_stock.empty()) std::erase(files, *own);
   settings.class_path = class_path(files);
   refuse_what_java_cannot_read(settings.class_path.substr(0, settings.class_path.find(':')));
 }
@@ -209,11 +207,24 @@ std::string text_of_user_options(const std::vector<std::string>& command_line) {
   return text;
 }
 
+/// Which of AWS's classes run where kclxx has its own, and why. Empty: none.
+std::string stock_line(const launch_settings& settings) {
+  if (!settings.why_stock.empty()) return "only AWS's classes run: " + settings.why_stock;
+  return settings.has_own_writer ? ""
+                                 : "the daemon's own writer writes the batches: kclxx's was not "
+                                   "compared with this version's";
+}
+
 launch_settings settings_for(const launch_options& options) {
   launch_settings settings;
   settings.which = options.which();
   settings.java = find_java();
   set_class_path(options, settings);
+  if (options.files.size() > 1 && !settings.why_stock.empty()) {
+    cannot_set_up("several streams in one process need kclxx's classes, and " +
+                  stock_line(settings) +
+                  "; start a process for each stream, or fetch again with a JDK");
+  }
   settings.java_options = options.java_options;
   if (!options.heap.empty()) {
     settings.java_options.insert(settings.java_options.begin(), "-Xmx" + options.heap);
@@ -224,15 +235,21 @@ launch_settings settings_for(const launch_options& options) {
   return settings;
 }
 
-/// What the daemon is to read.
-properties effective_properties(const launch_options& options) {
-  try {
-    return read_properties(options);
-  } catch (const properties_error& error) {
-    cannot_set_up(
-        (error.line() == 0 ? "" : options.file + ":" + std::to_string(error.line()) + ": ") +
-        error.what());
+/// What the daemon is to read. Errors: command_error for files that cannot be together, too.
+std::vector<named_properties> effective_properties(const launch_options& options) {
+  std::vector<named_properties> streams;
+  for (const std::string& file : options.files) {
+    try {
+      streams.push_back({file, read_properties(options, file)});
+    } catch (const properties_error& error) {
+      cannot_set_up((error.line() == 0 ? "" : file + ":" + std::to_string(error.line()) + ": ") +
+                    error.what());
+    }
+    for (const diagnostic& conflict : find_conflicts(streams, options.which())) {
+      cannot_set_up(file + ": " + conflict.what + ". " + conflict.why + " " + conflict.fix);
+    }
   }
+  return streams;
 }
 
 /// A file in memory that only this process, and what it becomes, can reach: it is gone with the
@@ -264,26 +281,26 @@ std::uint64_t heap_of(const launch_options& options) {
                                       : number / 1024 / 1024;
 }
 
-void mention_diagnostics(const launch_options& options, const properties& all,
-                         bool has_stock_writer) {
-  const auto found = find_problems(options, all, {{}, "", has_stock_writer});
-  if (found.empty()) return;
-  std::cerr << "kclxx daemon run: " << options.file << " has " << found.size()
-            << (found.size() == 1 ? " problem" : " problems")
+void mention_diagnostics(const launch_options& options,
+                         const std::vector<named_properties>& streams, bool has_own_writer) {
+  std::size_t problems = 0;
+  std::string files;
+  std::vector<named_properties> read;
+  for (const named_properties& stream : streams) {
+    read.push_back(stream);
+    problems += find_problems(options, read, {{}, "", !has_own_writer}).size();
+    files += " " + stream.file;
+  }
+  if (problems == 0) return;
+  std::cerr << "kclxx daemon run:" << files << (streams.size() == 1 ? " has " : " have ")
+            << problems << (problems == 1 ? " problem" : " problems")
             << "; to list: kclxx daemon check --kcl " << options.kcl.text()
             << (options.heap.empty() ? "" : " --heap " + options.heap)
-            << (options.has_stock_writer ? " --stock-writer " : " ") << options.file << std::endl;
+            << (options.is_stock ? " --stock" : "") << files << std::endl;
 }
 
 std::string shell_word(const std::string& text) {
   return "'" + boost::replace_all_copy(text, "'", "'\\''") + "'";
-}
-
-/// Empty: kclxx's own.
-std::string stock_writer_line(const launch_settings& settings) {
-  return settings.why_stock_writer.empty()
-             ? ""
-             : "the daemon's own writer writes the batches: " + settings.why_stock_writer;
 }
 
 /// Options of ours, without those that a mention in the user's text decides. A mention that is
@@ -319,15 +336,21 @@ void listen_to_sigterm() {
 }  // namespace
 
 std::optional<start_failure> explain(std::string_view line) {
+  const auto message = line.find(": ");
+  if (message == std::string_view::npos) return std::nullopt;
+  const std::string worker =
+      message == 0 ? "the worker" : "the worker of " + std::string(line.substr(0, message));
+  line.remove_prefix(message + 2);
   const bool is_end = line.starts_with("Unable to initialize after");
   if (line.find("leaseCounter is marked non-null but is null") != std::string_view::npos) {
-    return start_failure{
-        "the lease table has rows of KCL 3, which KCL 2 cannot read, so this worker takes no "
-        "shards: use --kcl 3, or remove these rows (docs/host/kcl-versions.md#back-to-kcl-2)",
-        is_end};
+    return start_failure{"the lease table has rows of KCL 3, which KCL 2 cannot read, so " +
+                             worker +
+                             " takes no shards: use --kcl 3, or remove these rows "
+                             "(docs/host/kcl-versions.md#back-to-kcl-2)",
+                         is_end};
   }
   if (!is_end) return std::nullopt;
-  return start_failure{"the worker could not be initialized" + cause_in(line), true};
+  return start_failure{worker + " could not be initialized" + cause_in(line), true};
 }
 
 std::vector<std::string> java_options(bool is_busy, const std::string& given) {
@@ -361,7 +384,7 @@ std::string stream_name(const properties& all, kcl_version kcl) {
   return slash == std::string::npos ? value_of(all, "streamName", kcl) : arn.substr(slash + 1);
 }
 
-launch compose(const launch_settings& settings, const properties& all) {
+launch compose(const launch_settings& settings, const std::vector<named_properties>& streams) {
   launch made;
   std::vector<std::string>& command = made.command;
   // file.encoding: below JDK 18 the daemon would otherwise talk to its children in the system's
@@ -369,23 +392,34 @@ launch compose(const launch_settings& settings, const properties& all) {
   command = {settings.java, "-Dfile.encoding=UTF-8"};
   const std::vector<std::string> chosen = java_options(settings.is_busy, settings.user_options);
   command.insert(command.end(), chosen.begin(), chosen.end());
-  if (settings.why_stock_writer.empty()) command.emplace_back("-Dkclxx.writer=true");
+  if (settings.has_own_writer) command.emplace_back("-Dkclxx.writer=true");
   command.insert(command.end(), {"-cp", settings.class_path});
   command.insert(command.end(), settings.java_options.begin(), settings.java_options.end());
-  command.insert(command.end(), {settings.main_class, "-p", settings.properties_file, "-l",
-                                 settings.logging_file});
-  const auto show = [&](const char* name, const std::string& value) {
-    if (!value.empty()) made.environment.emplace_back(name, value);
+  command.push_back(std::string("software.amazon.kinesis.multilang.") +
+                    (settings.why_stock.empty() ? "StreamsDaemon" : "MultiLangDaemon"));
+  const auto value = [&](const named_properties& stream, std::string_view key) {
+    return value_of(stream.content, key, settings.which);
   };
-  show("KCLXX_APPLICATION_NAME", value_of(all, "applicationName", settings.which));
-  show("KCLXX_STREAM_NAME", stream_name(all, settings.which));
-  show("KCLXX_WORKER_ID", value_of(all, "workerId", settings.which));
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    if (streams.size() > 1) {
+      command.insert(command.end(), {"-a", value(streams[i], "applicationName")});
+    }
+    command.insert(command.end(), {"-p", settings.properties_files[i]});
+  }
+  command.insert(command.end(), {"-l", settings.logging_file});
+  if (streams.size() > 1) return made;
+  const auto show = [&](const char* name, const std::string& text) {
+    if (!text.empty()) made.environment.emplace_back(name, text);
+  };
+  show("KCLXX_APPLICATION_NAME", value(streams.front(), "applicationName"));
+  show("KCLXX_STREAM_NAME", stream_name(streams.front().content, settings.which));
+  show("KCLXX_WORKER_ID", value(streams.front(), "workerId"));
   return made;
 }
 
-properties read_properties(const launch_options& options) {
-  properties all = with_overrides(parse_properties(text_of_file(options.file)),
-                                  overrides_in(environment()), options.which());
+properties read_properties(const launch_options& options, const std::string& file) {
+  properties all = with_overrides(parse_properties(text_of_file(file)), overrides_in(environment()),
+                                  options.which());
   for (const property& one : all) {
     if ((one.key + one.value).find('\0') == std::string::npos) continue;
     throw properties_error(one.line, one.key + " has a NUL, which nothing that it names can have");
@@ -393,15 +427,28 @@ properties read_properties(const launch_options& options) {
   return all;
 }
 
-std::vector<diagnostic> find_problems(const launch_options& options, const properties& all,
+std::vector<diagnostic> find_problems(const launch_options& options,
+                                      const std::vector<named_properties>& streams,
                                       reader_answer answer) {
-  circumstances where{look_at_program,  !variable("AWS_REGION").empty(), options.kcl,
-                      heap_of(options), std::move(answer.readings),      answer.has_stock_writer};
+  circumstances where{look_at_program,
+                      !variable("AWS_REGION").empty(),
+                      options.kcl,
+                      heap_of(options),
+                      std::move(answer.readings),
+                      answer.has_stock_writer,
+                      0};
   if (options.is_without_program) where.look = look_at_name;
   for (const reading& one : where.readings) {
     if (one.kind == "heap" && where.heap_mib == 0) where.heap_mib = std::stoull(one.text);
   }
-  return check(all, where);
+  for (std::size_t i = 0; i + 1 < streams.size(); ++i) {
+    where.heap_of_others += heap_of_shards(streams[i].content, where);
+  }
+  std::vector<diagnostic> found = check(streams.back().content, where);
+  for (diagnostic& conflict : find_conflicts(streams, options.which())) {
+    found.push_back(std::move(conflict));
+  }
+  return found;
 }
 
 reader_answer ask_reader(const launch_options& options, const properties& all) {
@@ -409,7 +456,7 @@ reader_answer ask_reader(const launch_options& options, const properties& all) {
   try {
     std::vector<std::filesystem::path> files = jars_at(options.place, options.kcl);
     const auto reader = own_jar_among(files);
-    answer.has_stock_writer = !why_stock_writer(options, reader.has_value(), files).empty();
+    answer.has_stock_writer = !why_stock(options, reader).empty() || !has_tested_daemon(files);
     if (!reader) {
       answer.why_not =
           "kclxx daemon fetch found no JDK to compile the daemon's reader with; on Debian: "
@@ -439,19 +486,22 @@ reader_answer ask_reader(const launch_options& options, const properties& all) {
 }
 
 void run_daemon(const launch_options& options) {
-  properties all = effective_properties(options);
+  std::vector<named_properties> streams = effective_properties(options);
   launch_settings settings = settings_for(options);
-  mention_diagnostics(options, all, !settings.why_stock_writer.empty());
-  if (const std::string line = stock_writer_line(settings); !line.empty()) {
+  mention_diagnostics(options, streams, settings.has_own_writer);
+  if (const std::string line = stock_line(settings); !line.empty()) {
     std::cerr << "kclxx daemon run: " << line << std::endl;
   }
-  settle_worker_id(all, options.which(), new_worker_id());
-  settings.properties_file = file_in_memory("properties", write_properties(all));
+  for (named_properties& stream : streams) {
+    settle_worker_id(stream.content, options.which(), new_worker_id());
+    settings.properties_files.push_back(
+        file_in_memory("properties", write_properties(stream.content)));
+  }
   if (settings.logging_file.empty()) {
     settings.logging_file = file_in_memory("logging", embedded::logback);
     start_guard();
   }
-  launch made = compose(settings, all);
+  launch made = compose(settings, streams);
   for (const auto& [name, value] : made.environment) ::setenv(name.c_str(), value.c_str(), 1);
   ::setenv(io::daemon_variable, io::to_text(io::this_process()).c_str(), 1);
   listen_to_sigterm();
@@ -459,28 +509,38 @@ void run_daemon(const launch_options& options) {
 }
 
 void print_daemon_command(const launch_options& options) {
-  properties all = effective_properties(options);
-  launch_settings settings = settings_for(options);
-  // OneStreamDaemon reads the properties twice, and a here-document can be read once.
-  settings.main_class = launch_settings().main_class;
-  settle_worker_id(all, options.which(), new_worker_id());
-  settings.properties_file = "/dev/fd/3";
-  std::string ends = " 3<<'END_OF_3'";
-  std::string files = write_properties(all) + "END_OF_3\n";
-  if (settings.logging_file.empty()) {
-    settings.logging_file = "/dev/fd/4";
-    ends += " 4<<'END_OF_4'";
-    files += std::string(embedded::logback) + "END_OF_4\n";
+  // A shell need not know a descriptor of two digits.
+  constexpr std::size_t first_descriptor = 3, max_streams = 6;
+  if (options.files.size() > max_streams) {
+    cannot_set_up("a printed command takes at most " + std::to_string(max_streams) +
+                  " streams: use kclxx daemon run");
   }
-  const launch made = compose(settings, all);
-  const std::string writer = stock_writer_line(settings);
-  std::string text = "# " + (writer.empty() ? "kclxx's writer writes the batches" : writer) + "\n";
+  std::vector<named_properties> streams = effective_properties(options);
+  launch_settings settings = settings_for(options);
+  std::string documents;
+  std::string ends;
+  const auto here_document = [&](const std::string& text) {
+    const std::string number = std::to_string(first_descriptor + settings.properties_files.size());
+    ends += " " + number + "<<'END_OF_" + number + "'";
+    documents += text + "END_OF_" + number + "\n";
+    return "/dev/fd/" + number;
+  };
+  for (named_properties& stream : streams) {
+    settle_worker_id(stream.content, options.which(), new_worker_id());
+    settings.properties_files.push_back(here_document(write_properties(stream.content)));
+  }
+  if (settings.logging_file.empty()) {
+    settings.logging_file = here_document(std::string(embedded::logback));
+  }
+  const launch made = compose(settings, streams);
+  const std::string stock = stock_line(settings);
+  std::string text = "# " + (stock.empty() ? "kclxx's classes run the daemon" : stock) + "\n";
   for (const auto& [name, value] : made.environment) {
     text += "export " + name + "=" + shell_word(value) + "\n";
   }
   text += "exec";  // signals to the shell's process reach Java
   for (const std::string& word : made.command) text += " " + shell_word(word);
-  std::cout << text + ends + "\n" + files << std::flush;
+  std::cout << text + ends + "\n" + documents << std::flush;
 }
 
 }  // namespace kclxx::host

@@ -21,20 +21,21 @@ struct start_failure {
   bool operator==(const start_failure&) const = default;
 };
 
-/// What one of the failures that properties/logback.xml hands to the guard means. Nothing: the
-/// daemon's own words are enough.
+/// What one of the failures that properties/logback.xml hands to the guard means: a line
+/// "APPLICATION: MESSAGE", where the application is only there when the daemon has several streams.
+/// Nothing: the daemon's own words are enough.
 std::optional<start_failure> explain(std::string_view line);
 
 struct launch_settings {
   kcl_version which = kcl_version::kcl3;  ///< for the keys of the properties
   std::string java = "java";              ///< the program
   std::string class_path;
-  /// Empty: src/host/java/BatchMessageWriter.java writes the batches, not the daemon's own writer.
-  std::string why_stock_writer = "--stock-writer";
-  std::string main_class = "software.amazon.kinesis.multilang.MultiLangDaemon";
+  /// Why only AWS's classes run. Empty: those of src/host/java run the daemon.
+  std::string why_stock = "--stock";
+  bool has_own_writer = false;  ///< src/host/java/BatchMessageWriter.java may write the batches
   /// For shards that deliver what they can, all the time: Java may use memory and compile more.
   bool is_busy = false;
-  std::string properties_file;
+  std::vector<std::string> properties_files;  ///< one for each stream
   std::string logging_file;
   std::vector<std::string> java_options;  ///< the user's, which come after ours
   std::string
@@ -53,9 +54,10 @@ std::string settle_worker_id(properties& all, kcl_version kcl, const std::string
 /// The stream's name; with KCL 2.x and 3.x an ARN comes first. Empty: there is none.
 std::string stream_name(const properties& all, kcl_version kcl);
 
-/// `all` is what the file will contain, with its worker id settled. The environment is what the
-/// library reads: the names that shard_context shows.
-launch compose(const launch_settings& settings, const properties& all);
+/// `streams`: what each of the files will contain, with its worker id settled. The environment is
+/// what the library reads: the names that shard_context shows. With several streams
+/// src/host/java/StreamProcessor.java gives each child its own.
+launch compose(const launch_settings& settings, const std::vector<named_properties>& streams);
 
 /// The options of Java that are ours, without those that an option in the text `given`, the user's,
 /// decides. What they save was measured: docs/performance.md. Java 8 knows all since its update
@@ -65,30 +67,31 @@ std::vector<std::string> java_options(bool is_busy, const std::string& given);
 /// The options of `run`, `print-command` and `check`.
 struct launch_options {
   kcl_choice kcl;
-  std::string file;  ///< the properties
+  std::vector<std::string> files;  ///< the properties, a file for each stream
   jar_place place;
   std::string heap;                 ///< empty: a share of the memory that there is
   bool is_busy = false;             ///< see launch_settings
   std::string logging;              ///< empty: the one that comes with the tool
-  bool has_stock_writer = false;    ///< the daemon's own writer of batches
+  bool is_stock = false;            ///< nothing of kclxx runs beside the daemon
   bool is_without_program = false;  ///< check does not look for the program
   std::vector<std::string> java_options;
 
   [[nodiscard]] kcl_version which() const { return kcl.which; }
 };
 
-/// The file with the overrides of the environment.
+/// A file with the overrides of the environment.
 /// Errors: command_error or std::system_error for a file that cannot be read.
-properties read_properties(const launch_options& options);
+properties read_properties(const launch_options& options, const std::string& file);
 
 struct reader_answer {
   std::vector<reading> readings;  ///< empty: it is not there
   std::string why_not;
-  bool has_stock_writer = true;  ///< see launch_settings::why_stock_writer
+  bool has_stock_writer = true;  ///< see circumstances
 };
 
-/// What is wrong with the file, for a daemon that is started here.
-std::vector<diagnostic> find_problems(const launch_options& options, const properties& all,
+/// What is wrong with the last of these files, for a daemon that is started here for all of them.
+std::vector<diagnostic> find_problems(const launch_options& options,
+                                      const std::vector<named_properties>& streams,
                                       reader_answer answer);
 
 /// What the daemon's own reader makes of the file. Blocking: until Java is done.

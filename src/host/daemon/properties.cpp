@@ -249,6 +249,12 @@ const property_row* find_row(std::string_view key, kcl_version kcl) {
   return found == std::end(rows) ? nullptr : found;
 }
 
+bool is_of_newer_daemons(std::string_view key) {
+  return std::any_of(std::begin(rows), std::end(rows), [&](const property_row& row) {
+    return row.key == key && row.which == property_row::version::newer;
+  });
+}
+
 bool is_known(std::string_view key, kcl_version kcl) {
   return find_row(key, kcl) != nullptr ||
          std::any_of(clients.begin(), clients.end(), [key](std::string_view client) {

@@ -46,13 +46,14 @@ std::string write_properties(const properties& all);
 
 /// A key of the daemon's. The rows are data: property_table.inc.
 struct property_row {
-  enum class version { kcl2, kcl3, both };
+  enum class version { kcl2, kcl3, both, newer };
 
   std::string_view key;
   version which;
   std::string_view default_value;  ///< empty: there is none, or it depends
 
   [[nodiscard]] bool is_in(kcl_version kcl) const noexcept {
+    if (which == version::newer) return false;
     return which == version::both || (which == version::kcl2) == (kcl == kcl_version::kcl2);
   }
 };
@@ -65,6 +66,9 @@ std::string canonical_key(std::string_view key, kcl_version kcl);
 
 /// nullptr: this version has no such row.
 const property_row* find_row(std::string_view key, kcl_version kcl);
+
+/// Whether only daemons have it that are newer than the tested ones.
+bool is_of_newer_daemons(std::string_view key);
 
 /// False: this version ignores the key. It has a row, or is a property of the AWS SDK's client
 /// builder: kinesisClient.region and the like.

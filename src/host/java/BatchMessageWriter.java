@@ -89,9 +89,13 @@ class BatchMessageWriter extends MessageWriter {
     return isOpen();
   }
 
-  /** Whether both write the same, for records that another Jackson, mapper or charset would write otherwise. */
+  /**
+   * Whether both write the same, for records that another Jackson, mapper or charset would write otherwise. Loads every class
+   * that a writer needs.
+   */
   static boolean isSame(ObjectMapper mapper) {
     try {
+      new BatchMessageWriter().initialize(new ByteArrayOutputStream(), "", mapper, null);
       StringBuilder characters = new StringBuilder("\u2028\uffff\ud83d\ude00\ud83d");
       for (char c = 0; c < 0x180; ++c) characters.append(c);
       byte[] bytes = new byte[3 * Line.RAW + 1];

@@ -40,7 +40,10 @@ public final class PropertiesReader {
         file.load(text);
       }
       for (String key : file.stringPropertyNames()) look(read, key, file.getProperty(key).trim());
-      Object retrieval = read.resolvedConfiguration(() -> null).getRetrievalConfig().retrievalSpecificConfig();
+      MultiLangDaemonConfiguration.ResolvedConfiguration resolved = read.resolvedConfiguration(() -> null);
+      root.detachAppender(log);
+      resolved.build(); // the worker's pools and queues refuse some numbers
+      Object retrieval = resolved.getRetrievalConfig().retrievalSpecificConfig();
       print("retrieval", "", retrieval instanceof FanOutConfig ? "FANOUT" : "POLLING");
     } catch (Throwable thrown) {
       StringBuilder text = new StringBuilder();
@@ -68,6 +71,7 @@ public final class PropertiesReader {
       found = null;
     }
     if (found == null) return; // the table of the tool has the keys
+    print("knows", key, "");
     Class<?> type = found.getPropertyType();
     boolean isNumber = Number.class.isAssignableFrom(type) || (type.isPrimitive() && type != boolean.class);
     if (found.getReadMethod() == null || !(isNumber || type == boolean.class || type == Boolean.class)) return;
@@ -75,6 +79,7 @@ public final class PropertiesReader {
     boolean isRead = isNumber ? value != null && isSame(text, value.toString())
         : TRUE_OR_FALSE.contains(text.toLowerCase(java.util.Locale.ROOT));
     if (!isRead) print("reads", key, String.valueOf(value));
+    if (isNumber && value != null && ((Number) value).doubleValue() < 0) print("negative", key, value.toString());
     boolean isUnset = type.isPrimitive() && value != null && value.toString().matches("0(\\.0)?|false");
     if (isUnset) print("unset", key, String.valueOf(value));
   }

@@ -38,37 +38,41 @@ def writes_version(kcl, properties):
 class Worker:
     """A daemon, started as a user starts it: `kclxx daemon run`."""
 
-    def __init__(self, application, name, child_options, properties):
-        self.name, self.kcl = name, major_version(application.kcl)
-        self.writes_version = writes_version(application.kcl, properties)
+    def __init__(self, applications, name, child_options, properties):
+        """The first application has the log, and its directory is the worker's."""
+        first = applications[0]
+        self.name, self.kcl = name, major_version(first.kcl)
+        self.writes_version = writes_version(first.kcl, properties)
+        java = ["-Daws.cborEnabled=false"] if first.kinesis_proxy else []
+        files = [self._write_properties(application, os.path.relpath(application.directory, first.directory),
+                                        child_options, properties) for application in applications]
+        command = [settings.TOOL, "daemon", "run", *files, *(["--stock"] if settings.STOCK else []),
+                   "--kcl", first.kcl, "--heap", "256m", "--", *java]
+        self.process = Process(command, first.directory / f"{name}.log", first.directory,
+                               {**os.environ, **first.environment})
+
+    def _write_properties(self, application, folder, child_options, properties):
         effective = {
             **_properties,
             "kinesisEndpoint": application.kinesis_url,
             "dynamoDBEndpoint": application.dynamodb_url,
             "streamName": application.stream.name, "applicationName": application.name,
-            "workerId": name,
-            "executableName": " ".join(["./recorded_child", "journals", *child_options]),
+            "workerId": self.name,
+            "executableName": " ".join([f"{folder}/recorded_child", f"{folder}/journals", *child_options]),
         }
         if settings.FAN_OUT:
             effective |= {"retrievalMode": "FANOUT", "idleTimeBetweenReadsInMillis": ""}
-        java = []
         if self.kcl < 3:
             effective |= {"AwsCredentialsProvider": "",
                           "AWSCredentialsProvider": "DefaultAWSCredentialsProviderChain"}
-        if application.kinesis_proxy:
-            java.append("-Daws.cborEnabled=false")
-        environment = {**os.environ, **application.environment,
-                       **{f"KCLXX_PROPERTY_{name}": value
-                          for name, value in (effective | properties).items()}}
-        file = settings.SOURCE / "properties" / "local.properties"
+        effective |= properties
         if settings.SHARE:
-            environment["KCLXX_PROPERTY_executableName"] = \
-                f"{settings.SHARE_PROGRAM} {environment['KCLXX_PROPERTY_executableName']}"
-        command = [settings.TOOL, "daemon", "run", file, *(["--stock-writer"] if settings.STOCK_WRITER else []),
-                   "--kcl", application.kcl, "--heap", "256m", "--", *java]
-        self.process = Process(
-            command,
-            application.directory / f"{name}.log", application.directory, environment)
+            effective["executableName"] = f"{settings.SHARE_PROGRAM} {effective['executableName']}"
+        lines = (settings.SOURCE / "properties" / "local.properties").read_text().splitlines()
+        kept = [line for line in lines if line.split("=")[0].strip() not in effective]
+        file = application.directory / f"{self.name}.properties"
+        file.write_text("\n".join([*kept, *(f"{key} = {value}" for key, value in effective.items() if value)]) + "\n")
+        return file
 
     def alive(self):
         return self.process.alive()
@@ -116,7 +120,7 @@ class Application:
     """`proxy`: what is in front of DynamoDB for the workers; `kinesis_proxy`: of Kinesis."""
 
     def __init__(self, services, directory, shards, *, name, kcl=None, proxy=None,
-                 kinesis_proxy=None, keys=200, aggregated=1, make_leases=True):
+                 kinesis_proxy=None, keys=200, aggregated=1, make_leases=True, key_name="key"):
         self.services, self.directory, self.name = services, directory, name
         self.kcl = kcl or settings.KCL
         self.dynamodb_url = proxy.url if proxy else services.dynamodb_url
@@ -133,22 +137,26 @@ class Application:
         self.leases = LeaseTable(services.dynamodb, name)
         if make_leases:
             self.leases.create(self.stream.shards())
-        self.producer = Producer(services.kinesis, name, keys, aggregated)
+        self.producer = Producer(services.kinesis, name, keys, aggregated, key_name=key_name)
         self.workers = []
         self._expected = set()  # workers that are to be there
 
-    def start_worker(self, name, *child_options, **properties):
+    def start_worker(self, name, *child_options, others=(), **properties):
+        """`others`: applications whose streams the same daemon reads."""
+        applications = [self, *others]
         if writes_version(self.kcl, properties) and any(
                 worker.writes_version for worker in self.workers):
             # Of two 3.x workers that are an application's first at the same moment, one writes
             # down which version is at work. The other fails at that, all its further attempts
             # fail with "AssignmentMode is not initialized", and it leaves.
-            self.wait_for("the first worker's version", self.leases.has_version)
+            self.wait_for("the first worker's version",
+                          lambda: all(application.leases.has_version() for application in applications))
         # What is tested with every change e2e.fetch has fetched, for all.
         if not settings.SERVICES or str(self.kcl) not in settings.KCL_VERSIONS:
             subprocess.run([settings.TOOL, "daemon", "fetch", "--kcl", str(self.kcl)], stdin=subprocess.DEVNULL, check=True)
-        worker = Worker(self, name, child_options, properties)
-        self.workers.append(worker)
+        worker = Worker(applications, name, child_options, properties)
+        for application in applications:
+            application.workers.append(worker)
         self._expected.add(worker)
         return worker
 

@@ -24,10 +24,11 @@ class Producer:
     record has for its id.
     """
 
-    def __init__(self, kinesis, stream, keys=200, aggregated=1, payload=lambda id: f"{id} {PADDING}"):
+    def __init__(self, kinesis, stream, keys=200, aggregated=1, payload=lambda id: f"{id} {PADDING}",
+                 key_name="key"):
         self.kinesis, self.stream, self.payload = kinesis, stream, payload
         # Some are not ASCII: the daemon needs to know in which character set it writes.
-        self.keys = [f"{'schlüssel' if i % 10 == 0 else 'key'}-{i}" for i in range(keys)]
+        self.keys = [f"{'schlüssel' if i % 10 == 0 else key_name}-{i}" for i in range(keys)]
         self.aggregated = {key: aggregated if i % 2 else 1 for i, key in enumerate(self.keys)}
         self.rounds = 0
         self.put = {}  # id: Put; only grows
