@@ -20,7 +20,8 @@ namespace {
 constexpr std::string_view safe_characters =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.";
 constexpr std::size_t longest_part = 255;
-constexpr std::size_t longest_folder = 600;  // so that an object's name in S3 has at most 1024 bytes
+constexpr std::size_t longest_folder =
+    600;  // so that an object's name in S3 has at most 1024 bytes
 
 bool is_safe(char c) { return safe_characters.find(c) != std::string_view::npos; }
 
@@ -167,8 +168,7 @@ bool commit_log::try_commit(std::vector<file> files, const sequence_position& po
   nlohmann::json names = nlohmann::json::object();
   for (file& of_commit : files) {
     require_folder(of_commit.folder);
-    const std::string name =
-        name_of(number) + '.' + random + '.' + std::to_string(staged.size());
+    const std::string name = name_of(number) + '.' + random + '.' + std::to_string(staged.size());
     names[name] = of_commit.folder + '/' + file_name_ + padded(number) + '.' + random + '.' +
                   std::to_string(staged.size()) + of_commit.suffix;
     staged.push_back({name, std::move(of_commit.content)});

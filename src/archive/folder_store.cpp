@@ -162,8 +162,8 @@ std::optional<std::string> folder_store::get(const std::string& name) const {
     std::string content;
     char buffer[65536];
     for (;;) {
-      const auto count = call([&] { return ::read(file.get(), buffer, sizeof buffer); },
-                              "cannot read", name);
+      const auto count =
+          call([&] { return ::read(file.get(), buffer, sizeof buffer); }, "cannot read", name);
       if (count == 0) break;
       content.append(buffer, static_cast<std::size_t>(count));
     }

@@ -65,8 +65,8 @@ class commit_log {
   /// Commits these files, and `position` with them. False: another worker has made a commit
   /// meanwhile, so position() has to be called again.
   /// Errors: std::system_error of the store; std::errc::filename_too_long for a folder of more than
-  /// 600 bytes, and std::errc::invalid_argument for an empty one, and for one with a part that is empty, or
-  /// that begins with '_' or '.'.
+  /// 600 bytes, and std::errc::invalid_argument for an empty one, and for one with a part that is
+  /// empty, or that begins with '_' or '.'.
   bool try_commit(std::vector<file> files, const sequence_position& position);
 
  private:
@@ -78,8 +78,8 @@ class commit_log {
   [[nodiscard]] std::string name_of(std::uint64_t number) const;
 
   std::shared_ptr<store> store_;
-  std::string folder_;     // of the log
-  std::string file_name_;  // of a final file, before the number
+  std::string folder_;           // of the log
+  std::string file_name_;        // of a final file, before the number
   bool has_taken_over_ = false;  ///< attempts of earlier workers can win no more
   bool is_loaded_ = false;       ///< the members below are those of the newest commit
   std::uint64_t newest_ = 0;
@@ -104,7 +104,8 @@ struct commit_cost {
 [[nodiscard]] constexpr commit_cost cost_of(std::uint64_t files) {
   return {.writes = 2 * files + 2, .deletes = files + 1, .syncs = 2 * files + 3};
 }
-/// The files that a stream makes in an hour, when each commit of a shard has a file for each tenant.
+/// The files that a stream makes in an hour, when each commit of a shard has a file for each
+/// tenant.
 [[nodiscard]] constexpr std::uint64_t files_an_hour(std::uint64_t tenants, std::uint64_t shards,
                                                     std::uint64_t seconds_between_commits) {
   return tenants * shards * 3600 / seconds_between_commits;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The component kclxx::archive: find_package(kclxx COMPONENTS archive). docs/exactly-once.md is its guide.
-// See kclxx/kclxx.hpp for the default contract of errors, threads and blocking.
+// The component kclxx::archive: find_package(kclxx COMPONENTS archive). docs/exactly-once.md is its
+// guide. See kclxx/kclxx.hpp for the default contract of errors, threads and blocking.
 #pragma once
 
 #include <exception>

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <span>
 #include <string>
@@ -130,9 +131,9 @@ TEST_CASE("streams, applications and shards in one store know nothing of each ot
   for (const char* application : {"a", "b"}) {
     for (const char* name : {"orders", "clicks"}) {
       for (const char* id : {"shard-0", "shard-1"}) {
-        archive::commit_log log(store, *lone_shard({.shard_id = id,
-                                                    .stream_name = name,
-                                                    .application_name = application}));
+        archive::commit_log log(
+            store,
+            *lone_shard({.shard_id = id, .stream_name = name, .application_name = application}));
         log.commit(events.batch(1, 3), files_of);
       }
     }
@@ -142,23 +143,23 @@ TEST_CASE("streams, applications and shards in one store know nothing of each ot
 
 TEST_CASE("a worker that crashes at any step leaves nothing out, and nothing twice") {
   const stream events(5);
-  const int steps = at_each_step(
-      [] { throw crash(); },
-      [&](const std::shared_ptr<memory_store>& store) {
-        for (std::size_t life = 0; life < 2; ++life) {
-          try {
-            auto log = log_over(store);
-            // The successor's batches are cut elsewhere.
-            for (std::size_t first = 1; first <= 5; first += 2 + life) {
-              log.commit(events.batch(first, first + 1 + life), files_of);
-            }
-          } catch (const crash&) {
-          }
-          CHECK_FALSE(has_duplicates(archived(*store)));
-        }
-        CHECK(archived(*store) == up_to(5));
-        CHECK(staged(*store).empty());
-      });
+  const int steps =
+      at_each_step([] { throw crash(); },
+                   [&](const std::shared_ptr<memory_store>& store) {
+                     for (std::size_t life = 0; life < 2; ++life) {
+                       try {
+                         auto log = log_over(store);
+                         // The successor's batches are cut elsewhere.
+                         for (std::size_t first = 1; first <= 5; first += 2 + life) {
+                           log.commit(events.batch(first, first + 1 + life), files_of);
+                         }
+                       } catch (const crash&) {
+                       }
+                       CHECK_FALSE(has_duplicates(archived(*store)));
+                     }
+                     CHECK(archived(*store) == up_to(5));
+                     CHECK(staged(*store).empty());
+                   });
   CHECK(steps > 20);
 }
 
@@ -288,6 +289,41 @@ TEST_CASE("a worker that was suspended while its number was forgotten commits no
   CHECK(has_slept);
   CHECK(archived(*store) == up_to(40));
   CHECK(store->list("_kclxx").size() == archive::commit_log::kept_commits);
+}
+
+TEST_CASE("a commit whose answer was lost is known by its content") {
+  // As S3: a request without an answer is sent again.
+  struct retrying_store final : archive::store {
+    void put(std::span<const archive::object> objects) override { inner->put(objects); }
+    bool put_if_absent(const archive::object& candidate) override {
+      inner->put_if_absent(candidate);
+      return inner->put_if_absent(candidate);
+    }
+    std::optional<std::string> get(const std::string& name) const override {
+      return inner->get(name);
+    }
+    void move(std::span<const archive::renaming> renamings) override { inner->move(renamings); }
+    std::vector<std::string> list(const std::string& folder) const override {
+      return inner->list(folder);
+    }
+    void remove(std::span<const std::string> names) override { inner->remove(names); }
+    std::shared_ptr<memory_store> inner = std::make_shared<memory_store>();
+  };
+  const auto store = std::make_shared<retrying_store>();
+  log_over(store).commit(stream(2).batch(1, 2), files_of);
+  CHECK(archived(*store->inner) == up_to(2));
+}
+
+TEST_CASE("a worker that starts ends the attempt of an earlier one, and removes its objects") {
+  const auto store = std::make_shared<memory_store>();
+  store->put(std::vector<archive::object>{
+      {"_kclxx/archiver/clicks/shard-0/000000000001.OF_ANOTHER_WORKER.0", "large"}});
+  // No record is committed, since there may be no room for its file.
+  auto log = log_over(store);
+  CHECK(log.position() == sequence_position("TRIM_HORIZON"));
+  CHECK(staged(*store).empty());
+  log.commit(stream(2).batch(1, 2), files_of);
+  CHECK(archived(*store) == up_to(2));
 }
 
 TEST_CASE("files of a commit that something else has removed are reported") {
