@@ -4,6 +4,7 @@
 #pragma once
 
 #include <exception>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -59,6 +60,10 @@ class store {
   /// Objects that are not there are ignored.
   virtual void remove(std::span<const std::string> names) = 0;
 };
+
+/// `s3://BUCKET` or `s3://BUCKET/PREFIX`: an s3_store. Anything else: a folder_store.
+/// Errors: as their constructors.
+[[nodiscard]] std::shared_ptr<store> open_store(const std::string& location);
 
 /// For failure_policy::is_outage: each std::system_error is an outage, except that a name is too
 /// long for the store, or not allowed in it. That is the fault of the record that the name is from.
