@@ -73,6 +73,8 @@ http_response http_client::send(const http_request& request) {
   const std::string scope = "aws:amz:" + request.region + ":s3";
   if (request.signer != nullptr) {
     set(CURLOPT_AWS_SIGV4, scope.c_str());
+    // S3 requires the header, which older versions do not send. TLS protects the body.
+    headers.emplace_back("X-Amz-Content-Sha256: UNSIGNED-PAYLOAD");
     set(CURLOPT_USERNAME, request.signer->access_key.c_str());
     set(CURLOPT_PASSWORD, request.signer->secret_key.c_str());
     if (!request.signer->session_token.empty()) {
