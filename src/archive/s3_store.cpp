@@ -131,11 +131,16 @@ class s3_store::client {
         }
       } catch (const outcome_unknown& error) {
         may_be_done = true;
+        code = error.code();
         reason = error.what();
       } catch (const std::system_error& error) {
         code = error.code();
         is_temporary = code != std::errc::permission_denied;
         reason = error.what();
+      }
+      // The exception below says it again.
+      if (const std::string text = ": " + code.message(); reason.ends_with(text)) {
+        reason.resize(reason.size() - text.size());
       }
       if (is_temporary && failures < max_attempts) {
         pause(failures);
