@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Preloaded into an archiver: something happens to it at one of its steps in the file system.
 //   STEP_AT=N  STEP_DO=kill|stop|kill-after|stop-after      at the N-th step of this process
-//   STEP_LINK_SECONDS=S    each hard link takes so long     STEP_CLOCK_SECONDS=S    the clock is wrong by S
+//   STEP_LINK_SECONDS=S    each hard link takes so long     STEP_CLOCK_SECONDS=S    the clock is
+//   wrong by S
 #include <csignal>
-#include <ctime>
 #include <cstdlib>
+#include <ctime>
 #include <dlfcn.h>
 #include <string>
 #include <unistd.h>
