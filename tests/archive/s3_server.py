@@ -38,13 +38,13 @@ def command(cache, data, port):
 
 
 class Server:
-    def __init__(self, cache, folder):
+    def __init__(self, cache, folder, keys=("key", "secret")):
         cache.mkdir(parents=True, exist_ok=True)
         (folder / "data").mkdir()
         self.port = free_port()
         self.checks_signatures, start = command(cache, folder / "data", self.port)
         with open(folder / "s3.log", "wb") as log:
-            self.process = subprocess.Popen(start, env={**os.environ, "ROOT_ACCESS_KEY": "key", "ROOT_SECRET_KEY": "secret"},
+            self.process = subprocess.Popen(start, env={**os.environ, "ROOT_ACCESS_KEY": keys[0], "ROOT_SECRET_KEY": keys[1]},
                                             stdout=log, stderr=log)
         deadline = time.monotonic() + 60
         while True:
