@@ -62,6 +62,10 @@ kclxx_require(nlohmann_json 3.11 nlohmann-json3-dev nlohmann_json::nlohmann_json
 if(KCLXX_BUILD_CLI OR KCLXX_BUILD_TESTS)
   kclxx_require(CLI11 2.1 libcli11-dev CLI11::CLI11 include)
 endif()
+if(KCLXX_BUILD_ARCHIVE AND NOT TARGET CURL::libcurl)
+  message(FATAL_ERROR "KCLXX_BUILD_ARCHIVE needs libcurl 7.86 or newer, which was not found. "
+    "On Debian and Ubuntu: apt-get install libcurl4-openssl-dev")
+endif()
 if(KCLXX_BUILD_TESTS)
   if(NOT TARGET Catch2::Catch2)
     find_package(Catch2 3 QUIET)

@@ -39,7 +39,7 @@ This package has the shared library.")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libkclxx-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "${library_package} (= ${version})")
-set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SUGGESTS "cmake, kclxx, libboost-dev (>= 1.74), pkg-config, nlohmann-json3-dev")
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SUGGESTS "cmake, kclxx, libboost-dev (>= 1.74), pkg-config, nlohmann-json3-dev, libcurl4-openssl-dev")
 set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION "C++20 library for children of the Kinesis MultiLangDaemon, development files
 kclxx is a library for programs that consume an Amazon Kinesis data stream as
 children of the MultiLangDaemon of the Kinesis Client Library.

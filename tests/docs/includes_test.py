@@ -12,7 +12,7 @@ import unittest
 
 from pages import ROOT
 
-LIBRARIES = {"Boost": "boost/", "nlohmann_json": "nlohmann/", "CLI11": "CLI/"}
+LIBRARIES = {"Boost": "boost/", "nlohmann_json": "nlohmann/", "CLI11": "CLI/", "libcurl": "curl/"}
 EFFECTS = re.compile("thread|mutex|shared_mutex|condition_variable|future|semaphore|latch|barrier|iostream|fstream|csignal|"
                      r"cstdio|filesystem|[a-z/]*\.h")
 VECTORS = ("immintrin.h", "arm_neon.h")  # computing, not reaching out

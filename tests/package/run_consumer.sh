@@ -23,9 +23,9 @@ build_project() {  # SOURCE, then CMake's arguments; the program lands in $work/
   cmake --build "$work/program" >>"$work/log" 2>&1
 }
 
-must_answer() {  # PROGRAM EXPECTED_ON_STDERR [DIALOGUE]
+must_answer() {  # PROGRAM EXPECTED_ON_STDERR [ARGUMENT...]; reads the file $dialogue
   local out
-  out=$("$1" <"${3:-$source/tests/package/dialogue.jsonl}" 2>"$work/stderr")
+  out=$("$1" "${@:3}" <"${dialogue:-$source/tests/package/dialogue.jsonl}" 2>"$work/stderr")
   grep -q '"responseFor":"shardEnded"' <<<"$out" || { echo "no answer: $out"; exit 1; }
   grep -q "$2" "$work/stderr" || { echo "not printed: $2"; cat "$work/stderr"; exit 1; }
 }
@@ -130,7 +130,7 @@ case $mode in
     ;;
   samples)
     cmake --install "$build" --prefix "$prefix" >"$work/log" 2>&1
-    samples=(word_count print_records)
+    samples=(archive word_count print_records)
     if pkg-config --exists libpqxx; then samples=(clickstream "${samples[@]}"); fi
     for sample in "${samples[@]}"; do
       rm -rf "$work/program"
@@ -141,6 +141,13 @@ case $mode in
     build_project "$source/samples/word_count" -DCMAKE_PREFIX_PATH="$prefix" \
       -DWORD_COUNT_BUILD_TESTS=ON
     "$work/program/word_count_test" >>"$work/log" 2>&1
+    export PKG_CONFIG_PATH
+    PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name kclxx-archive.pc)")
+    # shellcheck disable=SC2046  # the flags are words
+    g++ -std=c++20 "$source"/samples/archive/{main,processor}.cpp -o "$work/archive" \
+      $(pkg-config --cflags --libs kclxx-archive zlib) >>"$work/log" 2>&1
+    mkdir "$work/archived"
+    must_answer "$work/archive" 'parked after 1 attempt' "$work/archived"
     ;;
   googletest)
     cmake --install "$build" --prefix "$prefix" >"$work/log" 2>&1
@@ -170,7 +177,7 @@ case $mode in
       >"$work/dialogue"
     for library in $(libraries); do
       compile "$source/tests/package/own_json/own_json.cpp" "$work/own_json" "$library"
-      must_answer "$work/own_json" 'is JSON, key of 4 bytes' "$work/dialogue"
+      dialogue=$work/dialogue must_answer "$work/own_json" 'is JSON, key of 4 bytes'
     done
     ;;
   other_settings)
@@ -232,14 +239,15 @@ case $mode in
     # What "kclxx new" makes builds, and its own test passes; as a child it answers.
     cmake --install "$build" --prefix "$prefix" >"$work/log" 2>&1
     export CMAKE_PREFIX_PATH=$prefix PATH=$prefix/bin:$PATH KCLXX_PARKING_DIR=$work
-    for form in each batches class asio json; do
-      printed='got 5 bytes'
-      [[ $form != json ]] || printed='parked after 1 attempt' # the data is no JSON
+    for form in each batches class asio json archive; do
+      printed='got 5 bytes' arguments=()
+      [[ $form != json && $form != archive ]] || printed='parked after 1 attempt' # the data is no JSON
+      [[ $form != archive ]] || arguments=("$work/made-archive/build/archived")
       (cd "$work" && kclxx new "made-$form" --form "$form") >>"$work/log" 2>&1
       cmake -S "$work/made-$form" -B "$work/made-$form/build" -G Ninja >>"$work/log" 2>&1
       cmake --build "$work/made-$form/build" >>"$work/log" 2>&1
       ctest --test-dir "$work/made-$form/build" --output-on-failure --no-tests=error >>"$work/log" 2>&1
-      must_answer "$work/made-$form/build/made-$form" "$printed"
+      must_answer "$work/made-$form/build/made-$form" "$printed" "${arguments[@]}"
       (cd "$work/made-$form/build" && AWS_REGION=eu-central-1 kclxx daemon check --strict "../made-$form.properties") \
         >>"$work/log" 2>&1
     done

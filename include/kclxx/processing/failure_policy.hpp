@@ -55,6 +55,11 @@ class KCLXX_EXPORT parking_lot {
   virtual void park(const shard_context& shard, std::span<const failed_record> failed) = 0;
 };
 
+/// The line of a parking_file, with its end: what `kclxx replay --parked` reads. For a parking lot
+/// of your own.
+[[nodiscard]] KCLXX_EXPORT std::string parked_line(const shard_context& shard,
+                                                   const failed_record& failed);
+
 /// A parking lot of JSON Lines files, one for each shard: `SHARD.parked.jsonl` or, when the names
 /// are known, `APPLICATION.STREAM.SHARD.parked.jsonl`. docs/failures.md has the fields;
 /// `kclxx replay --parked` delivers the records again.

@@ -168,7 +168,18 @@ void append(std::string& out, std::string_view name, const std::optional<std::st
   }
 }
 
-void append_line(std::string& line, const shard_context& shard, const failed_record& failed) {
+/// A name from the daemon, as a part of a file's name.
+void append_part(std::string& out, std::string_view name) {
+  constexpr std::string_view safe =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.";
+  for (const char c : name) out += safe.find(c) == std::string_view::npos ? '_' : c;
+  out += '.';
+}
+
+}  // namespace
+
+std::string parked_line(const shard_context& shard, const failed_record& failed) {
+  std::string line;
   const auto [data, partition_key, sequence_number, sub_sequence_number, arrival] =
       failed.record.as_fields();
   if (shard.application_name()) append(line, "application", *shard.application_name());
@@ -192,17 +203,8 @@ void append_line(std::string& line, const shard_context& shard, const failed_rec
     line += "null";
   }
   line += "}\n";
+  return line;
 }
-
-/// A name from the daemon, as a part of a file's name.
-void append_part(std::string& out, std::string_view name) {
-  constexpr std::string_view safe =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.";
-  for (const char c : name) out += safe.find(c) == std::string_view::npos ? '_' : c;
-  out += '.';
-}
-
-}  // namespace
 
 parking_file::parking_file(const path& directory)
     : directory_(std::filesystem::absolute(directory)) {}
@@ -241,7 +243,7 @@ void parking_file::prepare(const shard_context& shard) {
 void parking_file::park(const shard_context& shard, std::span<const failed_record> failed) {
   const path where = file_of(shard);
   std::string lines;
-  for (const failed_record& one : failed) append_line(lines, shard, one);
+  for (const failed_record& one : failed) lines += parked_line(shard, one);
   locked_file file(where, &shard);
   if (file.ends_within_a_line()) lines.insert(lines.begin(), '\n');
   file.append_durably(lines);

@@ -28,7 +28,11 @@ struct project_form {
   const char* name;
   const char* find = "";  // for its CMakeLists.txt
   const char* link = "";
-  const char* example = "hello";  // data of a record
+  const char* example = "hello";    // data of a record
+  const char* components = "";      // of kclxx
+  const char* arguments = "";       // of the program
+  const char* build_packages = "";  // for its Dockerfile
+  const char* runtime_packages = "";
 };
 constexpr std::array forms{
     project_form{"each"},
@@ -37,6 +41,12 @@ constexpr std::array forms{
     project_form{"asio", "\nfind_package(Boost 1.74 REQUIRED)", " Boost::headers"},
     project_form{"json", "\nfind_package(nlohmann_json 3.11 REQUIRED)",
                  " nlohmann_json::nlohmann_json", R"({"page": "/"})"},
+    project_form{"archive",
+                 "\nfind_package(nlohmann_json 3.11 REQUIRED)\nfind_package(ZLIB REQUIRED)"
+                 "\nfile(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/archived)  # for ./run-local",
+                 " kclxx::archive nlohmann_json::nlohmann_json ZLIB::ZLIB",
+                 R"({"tenant": "acme", "at": 1764403200000})", " COMPONENTS archive", " archived",
+                 " libcurl4-openssl-dev zlib1g-dev", " libcurl4 zlib1g"},
 };
 
 struct new_options {
@@ -52,14 +62,18 @@ std::string replaced(std::string_view text, replacements all) {
   return result;
 }
 
-/// What a template is called in the project; nothing when it is another form's.
-std::string name_in_project(std::string_view name, const new_options& options) {
+/// What a template is called in the project; nothing when it is another form's. A form's own ones
+/// are FORM.cpp and FORM_test.cpp, or a sample of that name.
+std::string name_in_project(const fs::path& name, const new_options& options) {
   for (const project_form& form : forms) {
-    if (name == std::string(form.name) + ".cpp") {
-      return options.form == form.name ? "processor.cpp" : "";
-    }
+    const std::string own = form.name;
+    std::string project_name;
+    if (name == own + ".cpp") project_name = "processor.cpp";
+    if (name == own + "_test.cpp") project_name = "processor_test.cpp";
+    if (name.parent_path() == "samples/" + own) project_name = name.filename();
+    if (!project_name.empty()) return options.form == own ? project_name : "";
   }
-  return std::string(name);
+  return name;
 }
 
 void write_project(const fs::path& folder, const new_options& options) {
@@ -71,19 +85,26 @@ void write_project(const fs::path& folder, const new_options& options) {
   for (const embedded::file& file : embedded::new_project) {
     const std::string name = name_in_project(file.name, options);
     if (name.empty()) continue;
-    write_file(folder / name, replaced(file.text, {{"{{name}}", options.name},
-                                                   {"{{find}}", form.find},
-                                                   {"{{link}}", form.link},
-                                                   {"{{example}}", form.example},
-                                                   {"{{literal}}", literal}}));
+    write_file(folder / name,
+               replaced(file.text, {{"{{name}}", options.name},
+                                    {"{{find}}", form.find},
+                                    {"{{components}}", form.components},
+                                    {"{{build_packages}}", form.build_packages},
+                                    {"{{runtime_packages}}", form.runtime_packages},
+                                    {"// SPDX-License-Identifier: Apache-2.0\n", ""},
+                                    {"usage: archive ", "usage: " + options.name + ' '},
+                                    {"\"archive: \"", '"' + options.name + ": \""},
+                                    {"{{link}}", form.link},
+                                    {"{{example}}", form.example},
+                                    {"{{literal}}", literal}}));
   }
   for (const char* name : {".dockerignore", ".gitignore"}) write_file(folder / name, "build/\n");
   if (fs::exists(folder / "run-local")) fs::permissions(folder / "run-local", fs::perms(0755));
-  write_file(
-      folder / (options.name + ".properties"),
-      replaced(embedded::aws_properties, {{"= ./my_processor\n", "= ./" + options.name + "\n"},
-                                          {"= my-application\n", "= " + options.name + "\n"},
-                                          {"= my-stream\n", "= " + options.name + "\n"}}));
+  write_file(folder / (options.name + ".properties"),
+             replaced(embedded::aws_properties,
+                      {{"= ./my_processor\n", "= ./" + options.name + form.arguments + "\n"},
+                       {"= my-application\n", "= " + options.name + "\n"},
+                       {"= my-stream\n", "= " + options.name + "\n"}}));
 }
 
 void make_project(const new_options& options) {
@@ -136,10 +157,12 @@ void add_new_command(CLI::App& app, invocation& run) {
       ->check(CLI::Validator(not_a_name, ""));
   std::vector<std::string> names;
   for (const project_form& form : forms) names.emplace_back(form.name);
-  add_option(command, "each|batches|class|asio|json", "--form", options->form,
-             "What is called: a function for each record, or for batches; the callbacks of a\n"
-             "class; a coroutine for each record, with many at once (asio); or a function for the\n"
-             "value in each record (json)")
+  add_option(
+      command, "each|batches|class|asio|json|archive", "--form", options->form,
+      "What is called: a function for each record, or for batches; the callbacks of a\n"
+      "class; a coroutine for each record, with many at once (asio); or a function for the\n"
+      "value in each record (json); or the files of a commit, in a folder or in S3, exactly\n"
+      "once (archive)")
       ->check(CLI::IsMember(names).description(""))
       ->capture_default_str();
   command.callback([options] { make_project(*options); });

@@ -23,9 +23,11 @@ _parser.add_argument("--share", action="store_true")  # one process of recorded_
 _parser.add_argument("--stock", action="store_true")  # AWS's classes alone
 _parser.add_argument("--fan-out", action="store_true")  # instead of polling
 _parser.add_argument("--form")  # accounted_child, whose records fail: each, gathering or parallel
+_parser.add_argument("--s3", action="store_true")  # samples/archive into S3, in place of a folder
 _parser.add_argument("--kcl", type=int, default=3)
 _parser.add_argument("--seed", type=int, default=1)
 _parser.add_argument("--minutes", type=float, default=2)
 _options, sys.argv[1:] = _parser.parse_known_args()  # unittest gets the rest
 SHARE, STOCK, FAN_OUT, FORM = _options.share, _options.stock, _options.fan_out, _options.form
+S3 = _options.s3
 KCL, SEED, MINUTES = _options.kcl, _options.seed, _options.minutes

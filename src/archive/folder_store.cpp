@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cerrno>
+#include <dirent.h>
+#include <fcntl.h>
+#include <memory>
+#include <set>
+#include <string_view>
+#include <sys/stat.h>
+#include <system_error>
+#include <unistd.h>
+
+#include <kclxx/archive/commit_log.hpp>
+#include <kclxx/archive/folder_store.hpp>
+
+namespace kclxx::archive {
+
+namespace {
+
+[[noreturn]] void raise(const char* action, const std::string& name) {
+  throw std::system_error(errno, std::generic_category(), action + (" " + name));
+}
+
+/// Calls a function of POSIX until no signal interrupts it.
+template <class Call>
+auto call(Call function, const char* action, const std::string& name) {
+  for (;;) {
+    const auto result = function();
+    if (result != -1) return result;
+    if (errno != EINTR) raise(action, name);
+  }
+}
+
+class descriptor {
+ public:
+  descriptor(int folder, const std::string& name, int flags)
+      : fd_(call([&] { return ::openat(folder, name.c_str(), flags | O_CLOEXEC, 0644); },
+                 "cannot open", name)) {}
+  descriptor(const descriptor&) = delete;
+  descriptor& operator=(const descriptor&) = delete;
+  ~descriptor() { ::close(fd_); }
+  [[nodiscard]] int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+std::string folder_of_name(const std::string& name) {
+  const std::size_t slash = name.rfind('/');
+  return slash == std::string::npos ? "." : name.substr(0, slash);
+}
+
+/// The names in a folder are durable only after this. Some file systems need no such call, and
+/// answer that it is invalid.
+void sync_folder(int root, const std::string& folder) {
+  const descriptor opened(root, folder, O_RDONLY | O_DIRECTORY);
+  if (::fsync(opened.get()) != 0 && errno != EINVAL) raise("cannot sync", folder);
+}
+
+void make_folder(int root, const std::string& folder) {
+  struct stat about {};
+  if (::fstatat(root, folder.c_str(), &about, 0) == 0) return;
+  if (errno != ENOENT) raise("cannot read", folder);
+  const std::string parent = folder_of_name(folder);
+  make_folder(root, parent);
+  if (::mkdirat(root, folder.c_str(), 0755) != 0 && errno != EEXIST) raise("cannot make", folder);
+  sync_folder(root, parent);
+}
+
+/// Makes a file that is durable once its folder is. When this fails nothing is left of it.
+void write_new(int root, const object& written) {
+  const descriptor file(root, written.name, O_WRONLY | O_CREAT | O_EXCL);
+  try {
+    for (std::string_view rest = written.content; !rest.empty();) {
+      const auto count = call([&] { return ::write(file.get(), rest.data(), rest.size()); },
+                              "cannot write", written.name);
+      rest.remove_prefix(static_cast<std::size_t>(count));
+    }
+    call([&] { return ::fsync(file.get()); }, "cannot sync", written.name);
+  } catch (...) {
+    ::unlinkat(root, written.name.c_str(), 0);
+    throw;
+  }
+}
+
+}  // namespace
+
+folder_store::folder_store(const std::filesystem::path& folder)
+    : path_(std::filesystem::absolute(folder)),
+      root_(call([&] { return ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); },
+                 "cannot open", path_.string())) {
+  const std::string probe = "_kclxx." + random_name();
+  try {
+    put_if_absent({probe, ""});
+    ::unlinkat(root_, probe.c_str(), 0);
+  } catch (const std::system_error& error) {
+    // What ends by itself, such as a full disk, is for the failure policy.
+    if (error.code() == std::errc::operation_not_permitted ||
+        error.code() == std::errc::operation_not_supported ||
+        error.code() == std::errc::function_not_supported) {
+      ::close(root_);
+      throw std::system_error(error.code(),
+                              path_.string() + " cannot be an archive, it has no hard links");
+    }
+  }
+}
+
+folder_store::~folder_store() { ::close(root_); }
+
+/// The folder's descriptor. A path that leads elsewhere is that of an unmounted volume: what is
+/// written through the descriptor might then never be seen again.
+int folder_store::root() const {
+  struct stat opened {};
+  struct stat named {};
+  if (::stat(path_.c_str(), &named) != 0) raise("the archive is gone:", path_.string());
+  if (::fstat(root_, &opened) != 0) raise("cannot read", path_.string());
+  if (named.st_dev != opened.st_dev || named.st_ino != opened.st_ino) {
+    errno = ENODEV;
+    raise("the archive is gone, its path leads to another folder:", path_.string());
+  }
+  return root_;
+}
+
+void folder_store::put(std::span<const object> objects) {
+  const int folder = root();
+  for (const object& written : objects) {
+    make_folder(folder, folder_of_name(written.name));
+    write_new(folder, written);
+  }
+}
+
+bool folder_store::put_if_absent(const object& candidate) {
+  const int folder = root();
+  const std::string parent = folder_of_name(candidate.name);
+  const object part{candidate.name + '.' + random_name() + ".part", candidate.content};
+  make_folder(folder, parent);
+  write_new(folder, part);
+  bool is_made = false;
+  try {
+    // What was put into this folder has to be durable before the new name can be.
+    sync_folder(folder, parent);
+    // A link, unlike a rename, replaces nothing: one of those who try makes it.
+    is_made = ::linkat(folder, part.name.c_str(), folder, candidate.name.c_str(), 0) == 0;
+    if (!is_made && errno != EEXIST) raise("cannot link", candidate.name);
+  } catch (...) {
+    ::unlinkat(folder, part.name.c_str(), 0);
+    throw;
+  }
+  ::unlinkat(folder, part.name.c_str(), 0);
+  try {
+    // Another worker that has made it may not have come to this yet.
+    sync_folder(folder, parent);
+  } catch (const std::system_error& error) {
+    throw outcome_unknown(error.code(), error.what());
+  }
+  return is_made;
+}
+
+std::optional<std::string> folder_store::get(const std::string& name) const {
+  const int folder = root();
+  try {
+    const descriptor file(folder, name, O_RDONLY);
+    std::string content;
+    char buffer[65536];
+    for (;;) {
+      const auto count =
+          call([&] { return ::read(file.get(), buffer, sizeof buffer); }, "cannot read", name);
+      if (count == 0) break;
+      content.append(buffer, static_cast<std::size_t>(count));
+    }
+    sync_folder(folder, folder_of_name(name));  // who has made it may have crashed before that
+    return content;
+  } catch (const std::system_error& error) {
+    if (error.code() == std::errc::no_such_file_or_directory) return std::nullopt;
+    throw;
+  }
+}
+
+void folder_store::move(std::span<const renaming> renamings) {
+  const int folder = root();
+  std::set<std::string> changed;
+  for (const auto& [from, to] : renamings) {
+    const std::string parent = folder_of_name(to);
+    make_folder(folder, parent);
+    struct stat about {};
+    if (::renameat(folder, from.c_str(), folder, to.c_str()) != 0 &&
+        (errno != ENOENT || ::fstatat(folder, to.c_str(), &about, 0) != 0)) {
+      raise("cannot rename", from + " to " + to);
+    }
+    changed.insert(parent);
+  }
+  for (const std::string& parent : changed) sync_folder(folder, parent);
+}
+
+std::vector<std::string> folder_store::list(const std::string& folder) const {
+  const int in = ::openat(root(), folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (in < 0 && errno == ENOENT) return {};
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(in < 0 ? nullptr : ::fdopendir(in), ::closedir);
+  if (!entries) raise("cannot open", folder);
+  std::vector<std::string> names;
+  errno = 0;
+  while (const dirent* entry = ::readdir(entries.get())) {
+    const std::string name = folder + '/' + entry->d_name;
+    struct stat about {};
+    if (std::string_view(entry->d_name).starts_with('.')) continue;
+    if (::fstatat(root_, name.c_str(), &about, 0) == 0 && S_ISDIR(about.st_mode)) {
+      for (std::string& inner : list(name)) names.push_back(std::move(inner));
+    } else {
+      names.push_back(name);
+    }
+    errno = 0;
+  }
+  if (errno != 0) raise("cannot read", folder);
+  return names;
+}
+
+void folder_store::remove(std::span<const std::string> names) {
+  const int folder = root();
+  for (const std::string& name : names) {
+    if (::unlinkat(folder, name.c_str(), 0) != 0 && errno != ENOENT) raise("cannot remove", name);
+  }
+}
+
+}  // namespace kclxx::archive
