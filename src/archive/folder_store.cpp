@@ -88,19 +88,19 @@ folder_store::folder_store(const std::filesystem::path& folder)
     : path_(std::filesystem::absolute(folder)),
       root_(call([&] { return ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); },
                  "cannot open", path_.string())) {
-  const std::string probe = "_kclxx." + random_name();
-  try {
-    put_if_absent({probe, ""});
-    ::unlinkat(root_, probe.c_str(), 0);
-  } catch (const std::system_error& error) {
-    // What ends by itself, such as a full disk, is for the failure policy.
-    if (error.code() == std::errc::operation_not_permitted ||
-        error.code() == std::errc::operation_not_supported ||
-        error.code() == std::errc::function_not_supported) {
-      ::close(root_);
-      throw std::system_error(error.code(),
-                              path_.string() + " cannot be an archive, it has no hard links");
-    }
+  // Names that stay the same, since this process may be killed here.
+  constexpr const char* probe = "_kclxx.probe";
+  constexpr const char* second_name = "_kclxx.probe.link";
+  const int file = ::openat(root_, probe, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+  if (file >= 0) ::close(file);
+  const int error = ::linkat(root_, probe, root_, second_name, 0) == 0 ? 0 : errno;
+  ::unlinkat(root_, second_name, 0);
+  ::unlinkat(root_, probe, 0);
+  // What ends by itself, such as a full disk, is for the failure policy.
+  if (error == EPERM || error == EOPNOTSUPP || error == ENOSYS) {
+    ::close(root_);
+    throw std::system_error(error, std::generic_category(),
+                            path_.string() + " cannot be an archive, it has no hard links");
   }
 }
 
@@ -184,7 +184,7 @@ void folder_store::move(std::span<const renaming> renamings) {
     struct stat about {};
     if (::renameat(folder, from.c_str(), folder, to.c_str()) != 0 &&
         (errno != ENOENT || ::fstatat(folder, to.c_str(), &about, 0) != 0)) {
-      raise("cannot rename", from + " to " + to);
+      raise("cannot move", from + " to " + to);
     }
     changed.insert(parent);
   }

@@ -155,7 +155,7 @@ class s3_store::client {
   void require_condition() {
     const std::lock_guard lock(mutex_);
     const auto is_refused = [&] {
-      return send("PUT", "_kclxx/probe", "", {"If-None-Match: *"}, "", {412}).status == 412;
+      return send("PUT", "_kclxx.probe", "", {"If-None-Match: *"}, "", {412}).status == 412;
     };
     if (!has_condition_ && !is_refused() && !is_refused()) {
       throw std::system_error(std::make_error_code(std::errc::operation_not_supported),
@@ -214,7 +214,11 @@ void s3_store::move(std::span<const renaming> renamings) {
     const auto& [from, to] = renamings[index];
     const auto copied = client_->send("PUT", to, {}, {client_->copy_source(from)}, "", {404});
     if (copied.status == 404) {
-      client_->send("HEAD", to);  // the move was made before, or this is an error
+      // The move was made before, or something else has removed the object.
+      if (client_->send("HEAD", to, {}, {}, "", {404}).status == 404) {
+        throw std::system_error(std::make_error_code(std::errc::no_such_file_or_directory),
+                                "cannot move " + from + " to " + to + ", neither is there");
+      }
     } else {
       client_->send("DELETE", from);
     }

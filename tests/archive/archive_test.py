@@ -144,8 +144,8 @@ class Archive(unittest.TestCase):
         self.assertEqual([], [id for id, times in archived.items() if times > 1], "archived twice")
         self.assertEqual([], sorted(set(range(count)) - set(archived)), "missing")
         if is_clean:
-            staged = [name for name in objects if name.startswith("_kclxx/") and
-                      not re.search(r"/\d{12}$|/probe$", name)]
+            staged = [name for name in objects if name.startswith("_kclxx") and not name.startswith("_kclxx_parked/") and
+                      name != "_kclxx.probe" and not re.search(r"/\d{12}$", name)]
             self.assertEqual([], staged)
 
     # What holds for both stores.
@@ -374,7 +374,7 @@ class S3Archive(Archive):
                 self.wait_for(lambda: reason in self.log(), reason)
                 self.assertIsNone(feed.poll())
                 self.kill(feed)
-                self.assertEqual([], [name for name in good.objects() if name != "_kclxx/probe"])
+                self.assertEqual([], [name for name in good.objects() if name != "_kclxx.probe"])
                 for file in (self.folder / "state").rglob("*position"):
                     self.assertIn(file.read_text().strip(), ("", "TRIM_HORIZON/0"), file)
 

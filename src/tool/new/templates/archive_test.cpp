@@ -1,8 +1,7 @@
+#include <gtest/gtest.h>
 #include <memory>
 #include <optional>
 #include <string>
-
-#include <gtest/gtest.h>
 
 #include <kclxx/archive/testing.hpp>
 #include <kclxx/testing/daemon.hpp>
@@ -44,12 +43,11 @@ TEST(archive, parks_what_is_no_event) {
 
 TEST(archive, has_an_event_once_whenever_the_worker_crashes) {
   std::optional<kclxx::testing::daemon> daemon;
-  kclxx::archive::testing::at_each_step(
-      [&] { daemon->crash(); },
-      [&](const std::shared_ptr<memory_store>& store) {
-        daemon.emplace(make_processor(store));
-        daemon->initialize().deliver({event_text}).end_shard();
-        if (!daemon->exit_status()) daemon->resume().end_shard();
-        EXPECT_EQ(count_files(*store), 1U) << *daemon;
-      });
+  kclxx::archive::testing::at_each_step([&] { daemon->crash(); },
+                                        [&](const std::shared_ptr<memory_store>& store) {
+                                          daemon.emplace(make_processor(store));
+                                          daemon->initialize().deliver({event_text}).end_shard();
+                                          if (!daemon->exit_status()) daemon->resume().end_shard();
+                                          EXPECT_EQ(count_files(*store), 1U) << *daemon;
+                                        });
 }
