@@ -216,9 +216,10 @@ std::optional<std::int64_t> number_in(const property& one) {
   return number;
 }
 
-bool is_from_0_to(const property& one, std::int64_t last) {
+/// A number from which the KCL makes an interval that is not positive. 0 counts as not set.
+bool is_at_most(const property& one, std::int64_t last) {
   const auto number = number_in(one);
-  return number && *number >= 0 && *number <= last;
+  return number && *number != 0 && *number <= last;
 }
 
 /// Names of AWS's SDK 1, which no daemon of KCL 3 has.
@@ -308,24 +309,25 @@ const key_row key_rows[] = {
      "shard hangs, without a line in the log.",
      "Remove it; or set maxLeasesForWorker, too, to two less."},
     {error, "failoverTimeMillis",
-     [](const checked_file&, const property& one) {
-       return is_from_0_to(one, 77) && *number_in(one) > 0;
-     },
+     [](const checked_file&, const property& one) { return is_at_most(one, 77); },
      "{key} is {value}",
      "Leases are renewed every third of it, less 25 ms, and Java refuses such an interval: the "
      "worker takes no shard, and leaves.",
      "Write 1000 or more."},
     {warning, "failoverTimeMillis",
      [](const checked_file&, const property& one) {
-       return is_from_0_to(one, 999) && !is_from_0_to(one, 77);
+       return is_at_most(one, 999) && !is_at_most(one, 77);
      },
      "{key} is {value}",
      "A worker that is busy for as long loses its leases to another one, which repeats records.",
      "Write 1000 or more."},
+    {error, "maxLeaseRenewalThreads",
+     [](const checked_file&, const property& one) { return is_at_most(one, 1); },
+     "{key} is {value}",
+     "The pool begins with two threads, and Java refuses a smaller one: the daemon does not start.",
+     "Write 2 or more."},
     {error, "leaseAssignmentIntervalMillis",
-     [](const checked_file&, const property& one) {
-       return is_from_0_to(one, 51) && *number_in(one) > 0;
-     },
+     [](const checked_file&, const property& one) { return is_at_most(one, 51); },
      "{key} is {value}",
      "A worker looks for leases every half of it, less 25 ms, and Java refuses such an interval: "
      "the worker takes no shard, and leaves.",
