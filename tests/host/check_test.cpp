@@ -486,6 +486,7 @@ TEST_CASE("a negative number is named, whatever the key, and once", "[diagnostic
 TEST_CASE(
     "a time that Java's schedules refuse, or in which a busy worker loses its leases, is named",
     "[diagnostics]") {
+  CHECK(contains(with("failoverTimeMillis=-5"), "error: failoverTimeMillis is -5"));
   CHECK(contains(with("failoverTimeMillis=77"), "error: failoverTimeMillis is 77"));
   CHECK(contains(with("failoverTimeMillis=78"), "warning: failoverTimeMillis is 78"));
   CHECK(with("failoverTimeMillis=1000").empty());

@@ -208,17 +208,18 @@ bool fans_out_by_mode(const checked_file& file, const property&) {
 }
 
 /// Nothing: it is no whole number, and the daemon's reader says so.
-std::optional<std::int64_t> number_in(const property& one) {
-  const std::string text = trim_copy(one.value);
+std::optional<std::int64_t> number_in(const property& entry) {
+  const std::string text = trim_copy(entry.value);
   std::int64_t number = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (failure != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return number;
 }
 
-bool is_from_0_to(const property& one, std::int64_t last) {
-  const auto number = number_in(one);
-  return number && *number >= 0 && *number <= last;
+/// A number from which the KCL makes an interval that is not positive. 0 counts as not set.
+bool is_at_most(const property& entry, std::int64_t last) {
+  const auto number = number_in(entry);
+  return number && *number != 0 && *number <= last;
 }
 
 /// Names of AWS's SDK 1, which no daemon of KCL 3 has.
@@ -297,10 +298,10 @@ const key_row key_rows[] = {
      "{key} is {value}", "The whole worker halts at its first message to a child.",
      "Remove it, or write more than the slowest batch takes."},
     {warning, "maxActiveThreads",
-     [](const checked_file& file, const property& one) {
+     [](const checked_file& file, const property& entry) {
        const property* const leases = file.at("maxLeasesForWorker");
        const std::int64_t shards = leases == nullptr ? 0 : number_in(*leases).value_or(0);
-       const auto threads = number_in(one);
+       const auto threads = number_in(entry);
        return threads && *threads > 0 && (shards <= 0 || *threads < shards + 2);
      },
      "{key} is {value}",
@@ -308,33 +309,34 @@ const key_row key_rows[] = {
      "shard hangs, without a line in the log.",
      "Remove it; or set maxLeasesForWorker, too, to two less."},
     {error, "failoverTimeMillis",
-     [](const checked_file&, const property& one) {
-       return is_from_0_to(one, 77) && *number_in(one) > 0;
-     },
+     [](const checked_file&, const property& entry) { return is_at_most(entry, 77); },
      "{key} is {value}",
      "Leases are renewed every third of it, less 25 ms, and Java refuses such an interval: the "
      "worker takes no shard, and leaves.",
      "Write 1000 or more."},
     {warning, "failoverTimeMillis",
-     [](const checked_file&, const property& one) {
-       return is_from_0_to(one, 999) && !is_from_0_to(one, 77);
+     [](const checked_file&, const property& entry) {
+       return is_at_most(entry, 999) && !is_at_most(entry, 77);
      },
      "{key} is {value}",
      "A worker that is busy for as long loses its leases to another one, which repeats records.",
      "Write 1000 or more."},
+    {error, "maxLeaseRenewalThreads",
+     [](const checked_file&, const property& entry) { return is_at_most(entry, 1); },
+     "{key} is {value}",
+     "The pool begins with two threads, and Java refuses a smaller one: the daemon does not start.",
+     "Write 2 or more."},
     {error, "leaseAssignmentIntervalMillis",
-     [](const checked_file&, const property& one) {
-       return is_from_0_to(one, 51) && *number_in(one) > 0;
-     },
+     [](const checked_file&, const property& entry) { return is_at_most(entry, 51); },
      "{key} is {value}",
      "A worker looks for leases every half of it, less 25 ms, and Java refuses such an interval: "
      "the worker takes no shard, and leaves.",
      "Write 1000 or more."},
     {warning, "",
-     [](const checked_file& file, const property& one) {
+     [](const checked_file& file, const property& entry) {
        constexpr std::int64_t day = 24 * 60 * 60 * 1000;
-       return canonical_key(one.key, file.kcl()).ends_with("Millis") &&
-              number_in(one).value_or(0) > day;
+       return canonical_key(entry.key, file.kcl()).ends_with("Millis") &&
+              number_in(entry).value_or(0) > day;
      },
      "{key} is {value}, more than a day",
      "The worker waits so long before it looks, tries again or gives up. A shard that waits for "
@@ -496,10 +498,10 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 7> rivals{{
 }};
 
 /// A daemon that is newer than the table of keys can have further ones.
-bool is_known_to_reader(const checked_file& file, const property& one) {
+bool is_known_to_reader(const checked_file& file, const property& entry) {
   return std::any_of(
       file.where.readings.begin(), file.where.readings.end(),
-      [&](const reading& said) { return said.kind == "knows" && said.key == one.key; });
+      [&](const reading& said) { return said.kind == "knows" && said.key == entry.key; });
 }
 
 void check_keys(checked_file& file) {
@@ -752,8 +754,8 @@ std::vector<reading> parse_readings(std::string_view lines) {
   return all;
 }
 
-std::uint64_t heap_of_shards(const properties& all, const circumstances& where) {
-  const heap_need need(checked_file(all, where));
+std::uint64_t heap_of_shards(const properties& file, const circumstances& where) {
+  const heap_need need(checked_file(file, where));
   return need.shards * need.mib_of_a_shard;
 }
 
@@ -761,9 +763,9 @@ std::vector<diagnostic> find_conflicts(const std::vector<named_properties>& stre
                                        kcl_version kcl) {
   std::vector<diagnostic> found;
   const properties& last = streams.back().content;
-  const auto table_of = [&](const properties& all) {
-    const bool is_named = !value_of(all, "tableName", kcl).empty();
-    return find(all, is_named ? "tableName" : "applicationName", kcl);
+  const auto table_of = [&](const properties& file) {
+    const bool is_named = !value_of(file, "tableName", kcl).empty();
+    return find(file, is_named ? "tableName" : "applicationName", kcl);
   };
   const auto add = [&](const property& key, const std::string& file, std::string why) {
     found.push_back({severity::error, key.line, key.origin,

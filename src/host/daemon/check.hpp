@@ -63,7 +63,7 @@ struct named_properties {
 };
 
 /// MiB of Java's heap for the shards of a stream in a backlog, beside what the daemon itself needs.
-std::uint64_t heap_of_shards(const properties& all, const circumstances& where);
+std::uint64_t heap_of_shards(const properties& file, const circumstances& where);
 
 /// Why the last of these files cannot be in one daemon with those before, and cannot be of two
 /// daemons either.

@@ -77,7 +77,7 @@ std::string count_of(std::size_t number, const std::string& noun) {
   return std::to_string(number) + " " + noun + (number == 1 ? "" : "s");
 }
 
-/// Of the last of these files. `why_not`: why the values were not judged.
+/// Finds the problems of the last of these files. `why_not`: why the values were not judged.
 std::vector<diagnostic> diagnostics_of(const launch_options& options,
                                        std::vector<named_properties>& streams,
                                        std::string& why_not) {

@@ -385,8 +385,8 @@ std::string stream_name(const properties& all, kcl_version kcl) {
 }
 
 launch compose(const launch_settings& settings, const std::vector<named_properties>& streams) {
-  launch made;
-  std::vector<std::string>& command = made.command;
+  launch result;
+  std::vector<std::string>& command = result.command;
   // file.encoding: below JDK 18 the daemon would otherwise talk to its children in the system's
   // character set.
   command = {settings.java, "-Dfile.encoding=UTF-8"};
@@ -407,14 +407,14 @@ launch compose(const launch_settings& settings, const std::vector<named_properti
     command.insert(command.end(), {"-p", settings.properties_files[i]});
   }
   command.insert(command.end(), {"-l", settings.logging_file});
-  if (streams.size() > 1) return made;
+  if (streams.size() > 1) return result;
   const auto show = [&](const char* name, const std::string& text) {
-    if (!text.empty()) made.environment.emplace_back(name, text);
+    if (!text.empty()) result.environment.emplace_back(name, text);
   };
   show("KCLXX_APPLICATION_NAME", value(streams.front(), "applicationName"));
   show("KCLXX_STREAM_NAME", stream_name(streams.front().content, settings.which));
   show("KCLXX_WORKER_ID", value(streams.front(), "workerId"));
-  return made;
+  return result;
 }
 
 properties read_properties(const launch_options& options, const std::string& file) {
