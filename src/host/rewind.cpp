@@ -51,7 +51,8 @@ table_scan scan_table(const rewind_options& chosen) {
     for (lease& row : lease_table::parse_scan(*text).leases) {
       result.leases.emplace(row.shard, std::move(row));
     }
-    for (const json& item : parse_foreign(*text).at("Items")) {
+    const json document = parse_foreign(*text);
+    for (const json& item : document.at("Items")) {
       const std::string key = item.at("leaseKey").at("S").get<std::string>();
       if (result.leases.contains(key)) result.rows[key] = item;
     }

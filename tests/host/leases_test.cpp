@@ -60,7 +60,7 @@ TEST_CASE("aws is asked twice, with its options, and a counter that moves is fin
   CHECK(found.out.starts_with("table my-app, 2 scans in "));
   CHECK(contains(found.out, "shardId-1  host-1        3  yes    TRIM_HORIZON/0    -  ok\n"));
   const std::string options =
-      " --output json --consistent-read --profile p --region eu-north-1 --endpoint-url "
+      " --consistent-read --output json --profile p --region eu-north-1 --endpoint-url "
       "http://127.0.0.1:1\n";
   CHECK(box.read("asked").starts_with("dynamodb scan --table-name my-app" + options +
                                       "dynamodb scan --table-name my-app-CoordinatorState" +
