@@ -282,8 +282,9 @@ void refuse_if_renewed(const std::vector<lease_move>& moves, const table_scan& b
   }
 }
 
-/// As when a worker gives a lease away: nobody has it, and its counter is another one, so that a
-/// worker that was only suspended loses it. False: the row is not as it was read.
+/// Moves the row and frees its lease, as the KCL frees one: without an owner and with a new
+/// counter. A worker that was only suspended cannot renew it then. False: the row is not as it was
+/// read.
 bool write_row(const rewind_options& chosen, const lease& row, const json& item,
                const lease_move& entry, const json& sub_sequence_number) {
   std::string condition = "leaseCounter = :counter AND checkpoint = :old";

@@ -55,7 +55,7 @@ struct shard_reader {
 };
 
 struct stream_position {
-  /// Of the last record before the time, or TRIM_HORIZON when none is kept.
+  /// The last record before the time, or TRIM_HORIZON when none is kept.
   std::string checkpoint;
   /// When the first record after the checkpoint arrived; nothing: the shard has none.
   std::optional<instant> first_arrival;
