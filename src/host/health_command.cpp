@@ -10,6 +10,7 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -101,16 +102,18 @@ seconds now() { return std::chrono::system_clock::now().time_since_epoch(); }
 struct found_file {
   std::string text;
   seconds age{0};  ///< since it was written
-  bool has_writer = false;
+  /// Whether the process that wrote it lives; nothing: the file system has no such locks.
+  std::optional<bool> has_writer;
 };
 
 // The figures of one shard, with the user's own families, are some 100 KB at most.
 constexpr std::size_t most_bytes = std::size_t{16} << 20;
 
-bool has_writer(const io::descriptor& file) {
+std::optional<bool> has_writer(const io::descriptor& file) {
   struct flock other {};
   other.l_type = F_RDLCK;  // a reader's lock does not stand in its way
-  return ::fcntl(file.get(), F_OFD_GETLK, &other) == 0 && other.l_type == F_WRLCK;
+  if (::fcntl(file.get(), F_OFD_GETLK, &other) == -1) return std::nullopt;
+  return other.l_type == F_WRLCK;
 }
 
 /// Errors: std::system_error, std::runtime_error.
@@ -121,7 +124,7 @@ found_file read(const std::filesystem::path& path) {
   // Others may be able to write into the folder: what is no file of its own is not read.
   // Again without the writer's lock (observability/metrics_outputs.hpp): the file may have been
   // replaced after it was opened.
-  for (int tries = 0; tries < 2 && !found.has_writer; ++tries) {
+  for (int tries = 0; tries < 2 && !found.has_writer.value_or(false); ++tries) {
     file = io::descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
     if (!file.is_open()) throw std::system_error(errno, std::generic_category());
     found.has_writer = has_writer(file);
@@ -154,11 +157,14 @@ shard_health look_at(const std::filesystem::path& path, const limits& limit) {
   try {
     const found_file file = read(path);
     const shard_figures found = parse_figures(file.text);
-    if (!file.has_writer || found.process == 0) return shard_health::ended;
+    if (file.has_writer == false || found.process == 0) return shard_health::ended;
     const std::string process = "process " + std::to_string(found.process);
     if (file.age > limit.stale) {
-      return failed(found.shard + " is stale: " + process + " has written nothing for " +
-                    text_of(file.age));
+      return failed(
+          found.shard + " is stale: " + process + " has written nothing for " + text_of(file.age) +
+          (file.has_writer ? ""
+                           : "; whether it has ended is not known, since this file system "
+                             "cannot lock files: if it has, remove the file"));
     }
     // When it was written: what has happened since then is not known.
     const seconds running = now() - file.age - found.oldest_call;

@@ -11,10 +11,12 @@
 #include <utility>
 #include <vector>
 
+#include "host/aws_program.hpp"
 #include "host/commands.hpp"
 #include "host/lease_table/observation.hpp"
+#include "host/lease_table/stream_position.hpp"
+#include "host/rewind.hpp"
 #include "tool/process/cancellation.hpp"
-#include "tool/process/program.hpp"
 #include "tool/text.hpp"
 
 namespace kclxx::host {
@@ -36,31 +38,17 @@ struct options {
   milliseconds interval = renewal_limit;
 };
 
-std::string last_line(std::string_view text) {
-  text = text.substr(0, text.find_last_not_of(" \r\n") + 1);
-  return std::string(text.substr(text.find_last_of('\n') + 1));
-}
-
 /// Nothing: there is no such table.
-std::optional<std::string> run_aws(const std::string& table, const std::vector<std::string>& more) {
-  if (!find_program("aws")) {
-    cannot_set_up(
-        "aws is not in PATH; on Debian: apt-get install awscli. Or let it run elsewhere: aws "
-        "dynamodb scan --output json --table-name TABLE, and give what it prints to kclxx leases "
-        "-");
-  }
-  std::vector<std::string> command{"aws", "dynamodb", "scan", "--table-name",
-                                   table, "--output", "json", "--consistent-read"};
-  command.insert(command.end(), more.begin(), more.end());
-  program_result aws = run_program(command);
-  if (aws.end.is_success()) return std::move(aws.output);
-  if (aws.error.find("ResourceNotFoundException") != std::string::npos) return std::nullopt;
-  cannot_set_up("aws ended with " + to_string(aws.end) + ": " + last_line(aws.error));
+std::optional<std::string> scan_text(const std::string& table,
+                                     const std::vector<std::string>& for_aws) {
+  return output_unless(
+      "ResourceNotFoundException",
+      run_aws({"dynamodb", "scan", "--table-name", table, "--consistent-read"}, for_aws));
 }
 
 /// With KCL 3.0 to 3.4 the table beside it, too.
 lease_table::scan scan_with_aws(const std::string& table, const std::vector<std::string>& more) {
-  const auto text = run_aws(table, more);
+  const auto text = scan_text(table, more);
   if (!text) {
     cannot_set_up("there is no table " + table +
                   " where aws looks; its name is applicationName, and the daemon creates it");
@@ -69,7 +57,7 @@ lease_table::scan scan_with_aws(const std::string& table, const std::vector<std:
   if (!found.other_rows.empty()) return found;
   const std::string beside = table + "-CoordinatorState";
   try {
-    const auto state = run_aws(beside, more);
+    const auto state = scan_text(beside, more);
     if (state) found.add_coordinator_state(*state);
   } catch (const command_error& error) {
     std::cerr << printable(beside + " cannot be read, so the leader is not known: " + error.what())
@@ -131,6 +119,22 @@ command_status run_leases(const options& chosen) {
   }
 }
 
+/// Errors: CLI::ValidationError.
+void check_target(const std::string& target) {
+  if (target == "TRIM_HORIZON" || target == "LATEST") return;
+  const auto time = lease_table::parse_instant(target);
+  if (!time) {
+    throw CLI::ValidationError(
+        "--rewind " + target +
+        " is no TRIM_HORIZON, no LATEST and no time with its zone, as 2026-11-29T08:00:00Z");
+  }
+  // In milliseconds, which do not overflow within four digits of a year.
+  if (*time > std::chrono::floor<lease_table::instant>(
+                  std::chrono::system_clock::now().time_since_epoch())) {
+    throw CLI::ValidationError("--rewind " + target + " is in the future");
+  }
+}
+
 }  // namespace
 
 void add_leases_command(CLI::App& app, invocation& run) {
@@ -139,8 +143,10 @@ void add_leases_command(CLI::App& app, invocation& run) {
       {"leases",
        "Shows the lease table of an application: who has which shard, whether the lease is\n"
        "renewed, how old the last record before the checkpoint is, what is stuck and why. It is\n"
-       "read by the program aws, with your credentials. Exit status 1: something is stuck.",
+       "read by the program aws, with your credentials. Exit status 1: something is stuck.\n"
+       "With --rewind it moves the positions of a stopped application, of any language.",
        "kclxx leases my-app\n"
+       "  kclxx leases my-app --rewind 2026-11-29T08:00:00Z --stream my-stream\n"
        "  aws dynamodb scan --table-name my-app --output json | kclxx leases -"},
       child_use::none, run);
   auto chosen = std::make_shared<options>();
@@ -152,23 +158,76 @@ void add_leases_command(CLI::App& app, invocation& run) {
   auto* const watch = command.add_flag("--watch", chosen->is_watching, "Repeat until Ctrl-C");
   add_seconds(command, "--interval", chosen->interval,
               "Between two scans. A lease is renewed each third of failoverTimeMillis");
-  std::vector<CLI::Option*> of_aws{watch};
+  auto rewind = std::make_shared<rewind_options>();
+  auto* const target =
+      command
+          .add_option("--rewind", rewind->target,
+                      "Show what would come again if each shard was read from that time on: a date "
+                      "and time with its zone, TRIM_HORIZON or LATEST")
+          ->type_name("TIME");
+  auto* const restore = command
+                            .add_option("--restore", rewind->file,
+                                        "Show how the rows in a file that --rewind has left "
+                                        "would be put back")
+                            ->type_name("FILE")
+                            ->excludes(target);
+  const std::vector<CLI::Option*> of_moves{
+      command.add_flag("--yes", rewind->is_to_be_written, "Write it, if no worker renews a lease"),
+      command.add_option("--shard", rewind->shards, "Move that shard alone; may be repeated")
+          ->type_name("ID")
+          ->allow_extra_args(false),
+      command.add_option("--stream", rewind->stream, "For rows that do not name it")
+          ->type_name("NAME")};
+  std::vector<CLI::Option*> of_aws{watch, target, restore};
   for (const auto& [name, type] : {std::pair("--profile", "NAME"), std::pair("--region", "REGION"),
                                    std::pair("--endpoint-url", "URL")}) {
-    const auto pass = [chosen, name = name](const std::string& value) {
+    const auto pass = [chosen, rewind, name = name](const std::string& value) {
       chosen->for_aws.insert(chosen->for_aws.end(), {name, value});
+      const bool is_endpoint = std::string_view(name) == "--endpoint-url";
+      if (!is_endpoint) rewind->for_kinesis.insert(rewind->for_kinesis.end(), {name, value});
     };
     of_aws.push_back(
         command.add_option_function<std::string>(name, pass, "For aws")->type_name(type));
   }
-  command.callback([chosen, of_aws, &run] {
+  auto* const kinesis_endpoint =
+      command
+          .add_option_function<std::string>(
+              "--kinesis-endpoint-url",
+              [rewind](const std::string& value) {
+                rewind->for_kinesis.insert(rewind->for_kinesis.end(), {"--endpoint-url", value});
+              },
+              "For aws kinesis; --endpoint-url is DynamoDB's")
+          ->type_name("URL");
+  command.callback([=, &command, &run] {
     for (const CLI::Option* option : of_aws) {
       if (chosen->table == "-" && option->count() > 0) {
         throw CLI::ValidationError(option->get_name() +
                                    " is for a table that aws reads, not for -");
       }
     }
-    run.status = static_cast<int>(run_leases(*chosen));
+    if (target->count() + restore->count() == 0) {
+      for (const CLI::Option* option : of_moves) {
+        if (option->count() == 0) continue;
+        throw CLI::ValidationError(option->get_name() + " is for --rewind and --restore");
+      }
+      run.status = static_cast<int>(run_leases(*chosen));
+      return;
+    }
+    if (chosen->is_json || chosen->is_watching) {
+      throw CLI::ValidationError("--json and --watch are not for --rewind and --restore");
+    }
+    if (target->count() > 0) {
+      check_target(rewind->target);
+      // Or the positions of one stream would go into the table of another one.
+      if (command.count("--endpoint-url") > 0 && kinesis_endpoint->count() == 0) {
+        throw CLI::ValidationError(
+            "--endpoint-url is DynamoDB's: give --kinesis-endpoint-url, too");
+      }
+    }
+    rewind->table = chosen->table;
+    rewind->interval = chosen->interval;
+    rewind->for_dynamodb = chosen->for_aws;
+    run.status = static_cast<int>(run_rewind(*rewind));
   });
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `kclxx health` over the files of a real child, and over files that are wrong.
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <fcntl.h>
@@ -8,6 +9,7 @@
 #include <string>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
@@ -16,6 +18,7 @@
 #include "process/child_under_test.hpp"
 #include "support/catch.hpp"
 #include "support/eventually.hpp"
+#include "support/refused_call.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/tool.hpp"
 
@@ -72,8 +75,9 @@ TEST_CASE("a child is alive until its callback runs for too long, and its death 
       {.input_file = {}, .environment = {"KCLXX_METRICS_DIR=" + folder.path().string()}});
   start(one);
   const auto is_alive = [&] { return health(folder.path(), {"--stuck-after", "2"}); };
-  REQUIRE(eventually(
-      [&] { return health(folder.path()).out.find("no handler is stuck in 1 shard") != std::string::npos; }));
+  REQUIRE(eventually([&] {
+    return health(folder.path()).out.find("no handler is stuck in 1 shard") != std::string::npos;
+  }));
   CHECK(is_alive().status == 0);
 
   one.records({"sleep"});
@@ -158,6 +162,33 @@ TEST_CASE("a stranger's lock on the file of a process that has ended changes not
   CHECK(seen.status == 0);
   CHECK_THAT(seen.out,
              Contains("no handler is stuck in 0 shards; 1 left by processes that have ended"));
+}
+
+TEST_CASE("without the file system's locks a process that writes no more is no healthy one",
+          "[process][health]") {
+  metrics_folder folder;
+  const sandbox box;
+  const auto health_without_locks = [&] {
+    return in_forked_copy([&] {
+      refuse_call(SYS_fcntl, EINVAL, F_OFD_GETLK);
+      box.become({KCLXX_TOOL, "health", folder.path().string()});
+      return 98;
+    });
+  };
+  folder.write(figures(0, 77), 600s);
+  const auto stale = health_without_locks();
+  CHECK(stale.status == 1);
+  CHECK_THAT(stale.out, Contains("shardId-5 is stale: process 77 has written nothing for") &&
+                            Contains("whether it has ended is not known"));
+  folder.write(figures(date() - 601, 77));
+  CHECK_THAT(health_without_locks().out, Contains("shardId-5 is stuck"));
+  folder.write(figures(0, 77));
+  CHECK(health_without_locks().out ==
+        folder.path().string() + ": no handler is stuck in 1 shard\n");
+  folder.write(figures(0, 0), 600s);
+  const auto ended = health_without_locks();
+  CHECK(ended.status == 0);
+  CHECK_THAT(ended.out, Contains("1 left by processes that have ended"));
 }
 
 TEST_CASE("health reads regular files alone, and no more than a file of metrics can have",

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "host/lease_table/observation.hpp"
+#include "host/lease_table/stream_position.hpp"
 #include "support/catch.hpp"
 #include "support/text.hpp"
 
@@ -350,5 +351,98 @@ TEST_CASE("JSON has what the table has", "[leases]") {
         R"("state":"stuck","cause":"host-1 has not renewed it)"}) {
     CAPTURE(text);
     CHECK(contains(text, part));
+  }
+}
+
+namespace {
+
+/// A shard with records of these arrivals, whose sequence numbers are 100, 101, ... Each second
+/// page is empty, as Kinesis' may be.
+class played_shard {
+ public:
+  explicit played_shard(std::vector<instant> arrivals, bool has_ended = false)
+      : arrivals_(std::move(arrivals)), has_ended_(has_ended) {}
+
+  shard_reader reader() {
+    return {[this](std::optional<instant> time) {
+              std::size_t index = 0;
+              while (time && index < arrivals_.size() && arrivals_[index] < *time) ++index;
+              return std::to_string(index) + " empty";
+            },
+            [this](const std::string& iterator, int max_records) {
+              ++reads;
+              std::size_t index = std::stoul(iterator);
+              record_page page;
+              for (; !contains(iterator, "empty") && index < arrivals_.size() &&
+                     page.records.size() < static_cast<std::size_t>(max_records);
+                   ++index) {
+                page.records.push_back({std::to_string(100 + index), arrivals_[index]});
+              }
+              page.is_at_tip = index == arrivals_.size();
+              page.next_iterator =
+                  page.is_at_tip && has_ended_
+                      ? ""
+                      : std::to_string(index) + (contains(iterator, "empty") ? "" : " empty");
+              return page;
+            }};
+  }
+
+  int reads = 0;
+
+ private:
+  std::vector<instant> arrivals_;
+  bool has_ended_;
+};
+
+}  // namespace
+
+TEST_CASE("from the position of a time on all later records come, and no earlier one", "[leases]") {
+  const bool has_ended = GENERATE(false, true);
+  std::vector<instant> arrivals;
+  // Several of one millisecond, a burst, a day without any, and then one.
+  for (int i = 0; i < 2500; ++i) arrivals.emplace_back(1'000'000'000 + i / 3);
+  arrivals.emplace_back(1'000'000'000 + 86'400'000);
+  for (const std::int64_t offset :
+       {-1, 0, 1, 400, 833, 834, 5'000, 86'399'999, 86'400'000, 86'400'001, 900'000'000}) {
+    const instant time(1'000'000'000 + offset);
+    CAPTURE(offset);
+    played_shard shard(arrivals, has_ended);
+    const stream_position found = find_position(shard.reader(), time);
+    const auto first = std::lower_bound(arrivals.begin(), arrivals.end(), time);
+    CHECK(found.checkpoint == (first == arrivals.begin()
+                                   ? "TRIM_HORIZON"
+                                   : std::to_string(99 + (first - arrivals.begin()))));
+    CHECK(found.first_arrival == (first == arrivals.end() ? std::nullopt : std::optional(*first)));
+    CHECK(shard.reads < 60);
+  }
+  played_shard empty({}, has_ended);
+  CHECK(find_position(empty.reader(), instant(5)).checkpoint == "TRIM_HORIZON");
+}
+
+TEST_CASE("a time has a zone, and what aws prints is a time in each of its versions", "[leases]") {
+  CHECK(parse_instant("1970-01-02T00:00:00Z") == 24h);
+  CHECK(parse_instant("2018-12-17T22:10:50.987000+00:00") == instant(1545084650987));
+  CHECK(parse_instant("2018-12-17T23:40:50.9+01:30") == instant(1545084650900));
+  CHECK(parse_instant("2018-12-17 22:10-0100") == instant(1545088200000));
+  CHECK(to_iso_text(instant(1545084650987)) == "2018-12-17T22:10:50.987Z");
+  for (const char* text :
+       {"", "2018-12-17T22:10:50", "2018-12-17", "2018-02-30T00:00:00Z", "2018-12-17T24:00:00Z",
+        "2018-12-17T22:10:50Z ", "2018-12-17T22:10:50.Z", "-018-12-17T22:10:50Z", "1545084650"}) {
+    CAPTURE(text);
+    CHECK(parse_instant(text) == std::nullopt);
+  }
+  const auto arrival = [](const std::string& value) {
+    return parse_records(R"({"Records": [{"SequenceNumber": "1", "ApproximateArrivalTimestamp": )" +
+                         value + R"(}], "NextShardIterator": "x", "MillisBehindLatest": 5})")
+        .records.front()
+        .arrival;
+  };
+  CHECK(arrival("1545084650.987") == instant(1545084650987));
+  CHECK(arrival(R"("2018-12-17T22:10:50.987000+00:00")") == instant(1545084650987));
+  CHECK_THROWS_AS(arrival("\"yesterday\""), bad_stream_answer);
+  for (const char* text : {"", "[]", "{}", R"({"Records": [1]})", R"({"Records": [{}]})"}) {
+    CHECK_THROWS_AS(parse_records(text), bad_stream_answer);
+    CHECK_THROWS_AS(parse_iterator(text), bad_stream_answer);
+    CHECK_THROWS_AS(parse_shards(text), bad_stream_answer);
   }
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // `kclxx leases` from its command line, with an aws that does as if; e2e.leases has the real one.
 #include <fcntl.h>
+#include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "io/descriptor.hpp"
@@ -58,7 +60,7 @@ TEST_CASE("aws is asked twice, with its options, and a counter that moves is fin
   CHECK(found.out.starts_with("table my-app, 2 scans in "));
   CHECK(contains(found.out, "shardId-1  host-1        3  yes    TRIM_HORIZON/0    -  ok\n"));
   const std::string options =
-      " --output json --consistent-read --profile p --region eu-north-1 --endpoint-url "
+      " --consistent-read --output json --profile p --region eu-north-1 --endpoint-url "
       "http://127.0.0.1:1\n";
   CHECK(box.read("asked").starts_with("dynamodb scan --table-name my-app" + options +
                                       "dynamodb scan --table-name my-app-CoordinatorState" +
@@ -117,4 +119,191 @@ TEST_CASE("what cannot be read is told in one line", "[leases]") {
           "aws ended with exit status 253: Unable to locate credentials.\n");
   is_told(box.kclxx({"leases", "my-app"}, {"PATH=" + (box / "none").string()}), 5,
           "aws is not in PATH; on Debian: apt-get install awscli.");
+}
+
+namespace {
+
+/// Its aws has a table and a stream of that name, whose shards have the records 101, 102 and 103 of
+/// 2026-01-01T00:00:00Z, a minute apart. What is written is in the file `updates`.
+class rewind_box : public sandbox {
+ public:
+  explicit rewind_box(const std::string& rows,
+                      const std::string& shards = R"({"ShardId": "shardId-1"})") {
+    show(rows);
+    write("shards", "{\"Shards\": [" + shards + "]}");
+    program("bin/aws", R"(echo "$*" >> $HOME/asked
+case $* in
+*dynamodb\ scan*) cat $HOME/table; if [ -e $HOME/next ]; then mv $HOME/next $HOME/table; fi ;;
+*update-item*)
+  if [ -e $HOME/changed ]; then echo '(ConditionalCheckFailedException)' >&2; exit 254; fi
+  echo "$*" >> $HOME/updates ;;
+*list-shards*) cat $HOME/shards ;;
+*get-shard-iterator*) echo '{"ShardIterator": "i"}' ;;
+*get-records*) cat $HOME/records ;;
+esac
+)");
+    write("records", R"({"Records": [
+      {"SequenceNumber": "101", "ApproximateArrivalTimestamp": 1767225600.0},
+      {"SequenceNumber": "102", "ApproximateArrivalTimestamp": "2026-01-01T00:01:00+00:00"},
+      {"SequenceNumber": "103", "ApproximateArrivalTimestamp": 1767225720.0}],
+      "MillisBehindLatest": 0})");
+  }
+
+  static std::string row(const std::string& shard, const std::string& checkpoint,
+                         const std::string& counter = "7", const std::string& more = "") {
+    return R"({"leaseKey": {"S": ")" + shard + R"("}, "leaseOwner": {"S": "host-1"}, )" +
+           R"("checkpoint": {"S": ")" + checkpoint +
+           R"("}, "checkpointSubSequenceNumber": {"N": "3"}, "kclxxStream": {"S": "clicks"}, )" +
+           more + R"("leaseCounter": {"N": ")" + counter + "\"}}";
+  }
+  void show(const std::string& rows, const std::string& file = "table") const {
+    write(file, "{\"Items\": [" + rows + "]}");
+  }
+  [[nodiscard]] forked_result rewind(std::vector<std::string> options) const {
+    options.insert(options.begin(), {"leases", "my-app", "--interval", "0.05"});
+    return kclxx(options);
+  }
+  [[nodiscard]] bool has_written() const { return std::filesystem::exists(*this / "updates"); }
+};
+
+const std::string a_minute_later = "2026-01-01T00:01:00Z";
+
+}  // namespace
+
+TEST_CASE("a rewind shows the record before the time and how much comes again, and writes nothing",
+          "[leases]") {
+  const rewind_box box(rewind_box::row("shardId-1", "103"));
+  const auto seen = box.rewind({"--rewind", a_minute_later});
+  CAPTURE(seen.out, seen.err);
+  CHECK(seen.status == 0);
+  CHECK(seen.out ==
+        "shardId-1  103/3 -> 101  again: from 2026-01-01T00:01:00.000Z\n"
+        "nothing was written; --yes writes, once all workers are stopped\n");
+  CHECK_FALSE(box.has_written());
+  CHECK(contains(box.read("asked"), "--stream-name clicks --shard-id shardId-1"));
+}
+
+TEST_CASE("a rewind takes the lease away and moves it, if the row is as it was read", "[leases]") {
+  const rewind_box box(rewind_box::row("shardId-1", "103"));
+  const auto seen = box.rewind({"--rewind", a_minute_later, "--yes"});
+  CAPTURE(seen.out, seen.err);
+  REQUIRE(seen.status == 0);
+  CHECK(contains(seen.out, "1 of 1 rows were written\n"));
+  const std::string update = box.read("updates");
+  for (const char* text :
+       {"--table-name my-app --key {\"leaseKey\":{\"S\":\"shardId-1\"}}",
+        "REMOVE leaseOwner, checkpointOwner",
+        "--condition-expression leaseCounter = :counter AND checkpoint = :old AND leaseOwner = "
+        ":owner AND "
+        "checkpointSubSequenceNumber = :oldsub",
+        "\":counter\":{\"N\":\"7\"}", "\":next\":{\"N\":\"8\"}", "\":new\":{\"S\":\"101\"}",
+        "\":sub\":{\"N\":\"0\"}", "\":old\":{\"S\":\"103\"}"}) {
+    CAPTURE(text);
+    CHECK(contains(update, text));
+  }
+
+  std::string file;
+  for (const std::string& name : box.list(".")) {
+    if (name.ends_with(".rows.json")) file = name;
+  }
+  REQUIRE(contains(seen.out, "the old rows are in " + file));
+  box.show(rewind_box::row("shardId-1", "101", "9"));
+  const auto restored = box.rewind({"--restore", file, "--yes"});
+  CAPTURE(restored.out, restored.err);
+  CHECK(restored.status == 0);
+  const std::string second = box.read("updates").substr(update.size());
+  CHECK(contains(second, "\":new\":{\"S\":\"103\"}"));
+  CHECK(contains(second, "\":sub\":{\"N\":\"3\"}"));
+
+  SECTION("what has moved on since is not restored") {
+    box.show(rewind_box::row("shardId-1", "102"));
+    const auto refused = box.rewind({"--restore", file, "--yes"});
+    CHECK(refused.status == 1);
+    CHECK(contains(refused.out, "it is no longer where the move has put it"));
+  }
+  SECTION("what was not moved is there") {
+    box.show(rewind_box::row("shardId-1", "103"));
+    CHECK(contains(box.rewind({"--restore", file, "--yes"}).out, "stays: it is there"));
+  }
+  CHECK(box.read("updates") == update + second);
+}
+
+TEST_CASE("a rewind writes nothing while a worker renews the lease", "[leases]") {
+  const rewind_box box(rewind_box::row("shardId-1", "103"));
+  box.show(rewind_box::row("shardId-1", "103", "8"), "next");
+  const auto seen = box.rewind({"--rewind", "TRIM_HORIZON", "--yes"});
+  CHECK(seen.status == 1);
+  CHECK(contains(seen.err, "host-1 renews the lease of shardId-1: stop all workers first"));
+  CHECK_FALSE(box.has_written());
+}
+
+TEST_CASE("a row that changes between the read and the write stays as it is", "[leases]") {
+  const rewind_box box(rewind_box::row("shardId-1", "103"));
+  box.write("changed", "");
+  const auto seen = box.rewind({"--rewind", "TRIM_HORIZON", "--yes"});
+  CHECK(seen.status == 1);
+  CHECK(contains(seen.out, "shardId-1 was not written: its row has changed meanwhile"));
+  CHECK(contains(seen.out, "0 of 1 rows were written"));
+}
+
+TEST_CASE("each kind of row has its outcome in a rewind", "[leases]") {
+  const auto of = [](const std::string& rows, std::vector<std::string> options,
+                     const std::string& shards = R"({"ShardId": "shardId-1"})") {
+    const rewind_box box(rows, shards);
+    options.insert(options.begin(), "--rewind");
+    const auto seen = box.rewind(options);
+    CAPTURE(seen.err);
+    return std::to_string(seen.status) + " " + seen.out.substr(0, seen.out.find('\n'));
+  };
+  const auto row = [](const std::string& checkpoint) {
+    return rewind_box::row("shardId-1", checkpoint);
+  };
+  CHECK(of(row("SHARD_END"), {a_minute_later}) ==
+        "0 shardId-1  SHARD_END/3 -> 101  again: from 2026-01-01T00:01:00.000Z");
+  CHECK(of(row("SHARD_END"), {"2026-01-01T00:03:00Z"}) ==
+        "0 shardId-1  SHARD_END/3  stays: it ended before that time");
+  CHECK(of(row("SHARD_END"), {"LATEST"}) == "0 shardId-1  SHARD_END/3  stays: it has ended");
+  CHECK(of(row("103"), {"LATEST"}) ==
+        "0 shardId-1  103/3 -> LATEST  skips what comes before the start");
+  CHECK(of(row("103"), {"2025-12-31T00:00:00Z"}) ==
+        "0 shardId-1  103/3 -> TRIM_HORIZON  again: from 2026-01-01T00:00:00.000Z");
+  CHECK(of(row("101"), {"2026-01-01T00:02:00Z"}) ==
+        "0 shardId-1  101/3  stays: it has yet to read the records of that time");
+  CHECK(of(row("AT_TIMESTAMP"), {a_minute_later}) ==
+        "0 shardId-1  AT_TIMESTAMP/3 -> 101  again: from 2026-01-01T00:01:00.000Z");
+  CHECK(of(row("103"), {a_minute_later}, R"({"ShardId": "shardId-2"})") ==
+        "1 shardId-1  103/3  stays: the stream no longer has this shard");
+  const std::string two = R"({"ShardId": "shardId-1"}, {"ShardId": "shardId-2"})";
+  CHECK(of(row("103"), {a_minute_later, "--yes"}, two).starts_with("1 shardId-1"));
+  CHECK(of(row("103"), {a_minute_later, "--shard", "shardId-1", "--yes"}, two)
+            .starts_with("0 shardId-1  103/3 -> 101"));
+  const auto without_row =
+      rewind_box(row("103"), two).rewind({"--rewind", a_minute_later, "--yes"});
+  CHECK(contains(without_row.out,
+                 "shardId-2  -  stays: it has no row, so its records do not come again"));
+  CHECK(contains(without_row.out, "nothing was written\n"));
+}
+
+TEST_CASE("what a rewind cannot use is told in one line", "[leases]") {
+  const rewind_box box(rewind_box::row("shardId-1", "103"));
+  const auto is_told = [&](std::vector<std::string> options, int status, const std::string& text) {
+    const auto seen = box.rewind(std::move(options));
+    CAPTURE(seen.err);
+    CHECK(seen.status == status);
+    CHECK(contains(seen.err, text));
+    CHECK_FALSE(box.has_written());
+  };
+  is_told({"--rewind", "yesterday"}, 2, "--rewind yesterday is no TRIM_HORIZON");
+  is_told({"--rewind", "2999-01-01T00:00:00Z"}, 2, "is in the future");
+  is_told({"--yes"}, 2, "--yes is for --rewind and --restore");
+  is_told({"--rewind", "LATEST", "--endpoint-url", "http://127.0.0.1:1"}, 2,
+          "give --kinesis-endpoint-url, too");
+  is_told({"--rewind", "LATEST", "--shard", "shardId-9"}, 5, "has no lease of shardId-9");
+  is_told({"--restore", "none"}, 5, "none cannot be read");
+  is_told({"--restore", "shards"}, 5, "shards \"table\" is missing");
+  box.write("records", "{}");
+  is_told({"--rewind", a_minute_later}, 5, "what aws kinesis prints: it has no list Records");
+  box.show(
+      R"({"leaseKey": {"S": "shardId-1"}, "leaseCounter": {"N": "1"}, "checkpoint": {"S": "5"}})");
+  is_told({"--rewind", a_minute_later}, 5, "the rows do not name their stream: give --stream");
 }

@@ -170,16 +170,32 @@ child_process::child_process(const std::vector<std::string>& command, error_outp
   // What outlives the child that started it becomes a child of this process, which reaps it.
   if (has_own_group_) ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   pid_ = start(command, {in.read.get(), out.write.get(), error_pipe.write.get()}, has_own_group_);
-  pidfd_ = io::open_process(static_cast<std::uint64_t>(pid_));
-  if (!pidfd_.is_open()) {
-    const int error_number = errno;
+  try {
+    watch_end();
+  } catch (const std::system_error& error) {
     kill(SIGKILL);
     wait();
-    fail(program_, error_number);
+    fail(program_, error.code().value());
   }
   input = std::move(in.write);
   output = std::move(out.read);
   error = std::move(error_pipe.read);
+}
+
+void child_process::watch_end() {
+  end_ = io::open_process(static_cast<std::uint64_t>(pid_));
+  if (end_.is_open()) return;
+  // There is no pidfd before Linux 5.3 and under old seccomp profiles. A thread then waits for the
+  // child and closes the pipe's other end. wait() joins it before it reaps the child, so that the
+  // thread never waits for another process of the same number.
+  pipe_ends ends = make_pipe(program_);
+  end_ = std::move(ends.read);
+  waiter_ = std::jthread([pid = pid_, closed_at_end = std::move(ends.write)] {
+    siginfo_t ignored{};
+    while (::waitid(P_PID, static_cast<id_t>(pid), &ignored, WEXITED | WNOWAIT) == -1 &&
+           errno == EINTR) {
+    }
+  });
 }
 
 child_process::~child_process() {
@@ -203,7 +219,7 @@ bool child_process::leaves_in_time() {
 }
 
 io::descriptor child_process::ended() const {
-  return io::descriptor(::fcntl(pidfd_.get(), F_DUPFD_CLOEXEC, 3));
+  return io::descriptor(::fcntl(end_.get(), F_DUPFD_CLOEXEC, 3));
 }
 
 void child_process::kill(int signal) const noexcept {
@@ -217,6 +233,7 @@ child_exit child_process::wait() {
     if (errno != EINTR) throw std::system_error(errno, std::generic_category(), "waitid");
   }
   if (exit_) return *exit_;
+  if (waiter_.joinable()) waiter_.join();
   if (has_own_group_) kill(SIGKILL);
   siginfo_t reaped{};
   const idtype_t whom = has_own_group_ ? P_PGID : P_PID;

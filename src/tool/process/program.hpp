@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <sys/types.h>
+#include <thread>
 #include <vector>
 
 #include "io/descriptor.hpp"
@@ -96,12 +97,15 @@ class child_process {
   std::optional<child_exit> wait_until(clock::time_point deadline);
 
  private:
+  /// Errors: std::system_error, start_error.
+  void watch_end();
   bool leaves_in_time();
 
   std::string program_;
   bool has_own_group_;
   pid_t pid_ = -1;
-  io::descriptor pidfd_;
+  io::descriptor end_;   ///< readable once the child has ended
+  std::jthread waiter_;  ///< where the system has no pidfd: what makes end_ readable
   std::optional<child_exit> exit_;
 };
 

@@ -2,10 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """kclxx leases, with the real aws program, on tables that daemons of 2.x and 3.x write: it finds
 nothing while all is well, and names the cause when it is not."""
+import datetime
 import json
 import os
+import re
 import shutil
 import subprocess
+import time
 
 from harness import settings
 from harness.case import DaemonCase, main
@@ -92,6 +95,47 @@ class Leases(DaemonCase):
         found = self.leases(application)
         self.assertIn("Migration3.0", found["unreadable_by_kcl_2"])
         self.assertEqual(found["client_version"], "CLIENT_VERSION_UPGRADE_FROM_2X")
+
+    def test_a_rewind_by_time_brings_all_records_since_then(self):
+        for kcl in (2, 3):
+            with self.subTest(kcl=kcl):
+                application = self.begin(kcl)
+                self.start(application, kcl, "host-1")
+                application.wait_for("records before the time",
+                                     lambda: application.producer.rounds >= 3 and len(application.processed()) > 400)
+                time.sleep(2)  # so that the first records are in an earlier second of aws
+                since = datetime.datetime.now(datetime.timezone.utc)
+                before = set(application.producer.put)
+                application.wait_for("records after the time", lambda: len(application.producer.put) > len(before) + 400)
+                self.settle(application)
+                self.stop_all(application)
+                wanted = set(application.producer.put) - before
+                positions = application.leases.read()
+
+                rewind = ["--rewind", since.isoformat(timespec="milliseconds"), "--stream", application.stream.name,
+                          "--kinesis-endpoint-url", application.kinesis_url]
+                out, _ = self.run_leases(application, application.name, *rewind, status=0)
+                self.assertIn("again: from", out)
+                self.assertEqual(application.leases.read(), positions)
+                out, _ = self.run_leases(application, application.name, *rewind, "--yes", status=0)
+                self.assertIn(f"{SHARDS} of {SHARDS} rows were written", out)
+                saved = re.search(r"the old rows are in (.*)", out)[1]
+                self.addCleanup(os.unlink, saved)
+                self.run_leases(application, application.name, "--restore", saved, "--yes", status=0)
+                self.assertEqual({shard: lease.checkpoint for shard, lease in application.leases.read().items()},
+                                 {shard: lease.checkpoint for shard, lease in positions.items()})
+                out, _ = self.run_leases(application, application.name, *rewind, "--yes", status=0)
+                self.addCleanup(os.unlink, re.search(r"the old rows are in (.*)", out)[1])
+
+                self.start(application, kcl, "host-2")
+
+                def again():
+                    return {record.id for journal in application.journals() if journal.worker == "host-2"
+                            for record in journal.records}
+                application.wait_for("the records again", lambda: wanted <= again(),
+                                     lambda: f"{len(wanted - again())} of {len(wanted)} missing")
+                self.assertFalse({id for id in again() if id.endswith(":0")}, "records of the first round came again")
+        self.figures("all records since the time came again", daemons="KCL 2.7.2, 3.5.1")
 
     def test_what_cannot_be_read_is_told(self):
         application = self.begin(3)

@@ -9,11 +9,13 @@
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "io/program_path.hpp"
 #include "support/catch.hpp"
 #include "support/forked.hpp"
+#include "support/refused_call.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/text.hpp"
 #include "tool/process/program.hpp"
@@ -47,6 +49,28 @@ TEST_CASE("the signal that ended a child is known", "[tool]") {
   child.kill(SIGKILL);
   CHECK(child.wait_until(in(20s)) == child_exit{0, SIGKILL});
   CHECK(to_string(child.wait()) == "signal 9");
+}
+
+TEST_CASE("programs are started, awaited and killed where the system has no pidfd", "[tool]") {
+  const int error = GENERATE(ENOSYS, EPERM);  // Linux before 5.3; an old seccomp profile
+  const auto seen = kclxx::test::in_forked_copy([&] {
+    kclxx::test::refuse_call(SYS_pidfd_open, error);
+    const auto result = run_program({"sh", "-c", "echo text; exit 7"});
+    child_process child({"cat"}, child_process::error_output::inherited,
+                        child_process::process_group::own);
+    const bool ran = !child.wait_until(in(0ms)).has_value();
+    child.kill(SIGTERM);
+    const bool has_ended = child.wait_until(in(20s)) == child_exit{0, SIGTERM};
+    pid_t killed = 0;
+    {
+      const child_process left({"cat"});
+      killed = left.pid();
+    }
+    return kclxx::test::first_false({result.end == child_exit{7, 0}, result.output == "text\n", ran,
+                                     has_ended, !exists(killed)});
+  });
+  CAPTURE(seen.err);
+  CHECK(seen.status == 0);
 }
 
 TEST_CASE("what cannot be started is named, with the reason", "[tool]") {

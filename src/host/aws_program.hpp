@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls of the program aws, with the user's credentials.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tool/process/program.hpp"
+
+namespace kclxx::host {
+
+/// Runs aws with these arguments and --output json, whatever comes of it.
+/// Blocking: until it has ended. Errors: command_error when there is no aws; cancelled.
+tool::program_result run_aws(std::vector<std::string> arguments,
+                             const std::vector<std::string>& options);
+
+/// What aws has printed; nothing: it failed with the error of that name. Errors: command_error when
+/// it failed otherwise.
+std::optional<std::string> output_unless(std::string_view error_name, tool::program_result aws);
+
+}  // namespace kclxx::host

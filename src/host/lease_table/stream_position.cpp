@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/lease_table/stream_position.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+
+#include <nlohmann/json.hpp>
+
+#include "tool/foreign_json.hpp"
+
+namespace kclxx::host::lease_table {
+
+using namespace tool;
+using namespace std::chrono_literals;
+
+namespace {
+
+using nlohmann::json;
+
+/// Takes a number of so many digits from the text's front.
+std::optional<int> take_digits(std::string_view& text, std::size_t count) {
+  if (text.size() < count) return std::nullopt;
+  int value = 0;
+  const char* const end = text.data() + count;
+  if (text.front() < '0' || text.front() > '9') return std::nullopt;  // no sign
+  const auto [parsed, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || parsed != end) return std::nullopt;
+  text.remove_prefix(count);
+  return value;
+}
+
+bool take(std::string_view& text, std::string_view token) {
+  if (!text.starts_with(token)) return false;
+  text.remove_prefix(token.size());
+  return true;
+}
+
+/// "Z", "+01:00" or "-0100": what to take off for UTC.
+std::optional<std::chrono::minutes> take_zone(std::string_view& text) {
+  if (take(text, "Z")) return 0min;
+  const bool is_east = text.starts_with('+');
+  if (!is_east && !text.starts_with('-')) return std::nullopt;
+  text.remove_prefix(1);
+  const auto hours = take_digits(text, 2);
+  take(text, ":");
+  const auto minutes = take_digits(text, 2);
+  if (!hours || !minutes || *hours > 23 || *minutes > 59) return std::nullopt;
+  return (is_east ? 1 : -1) * (std::chrono::hours(*hours) + std::chrono::minutes(*minutes));
+}
+
+instant arrival_in(const json& record) {
+  const json* const value = find_foreign(record, "ApproximateArrivalTimestamp");
+  // The program aws prints seconds up to its version 1, and a date from 2 on.
+  if (value != nullptr && value->is_number()) {
+    const double seconds = value->get<double>();
+    if (seconds >= 0 && seconds < 1e11) return instant(std::llround(seconds * 1000));
+  }
+  if (value != nullptr && value->is_string()) {
+    if (const auto time = parse_instant(value->get_ref<const std::string&>())) return *time;
+  }
+  throw bad_stream_answer("a record has no ApproximateArrivalTimestamp");
+}
+
+template <class Parse>
+auto parse_answer(std::string_view text, const Parse& parse) {
+  try {
+    const json document = parse_foreign(text);
+    if (!document.is_object()) throw bad_stream_answer("it is no object");
+    return parse(document);
+  } catch (const foreign_json_error& error) {
+    throw bad_stream_answer(error.what());
+  }
+}
+
+const json& list_in(const json& document, const char* name) {
+  const json* const list = find_foreign(document, name);
+  if (list == nullptr || !list->is_array()) {
+    throw bad_stream_answer(std::string("it has no list ") + name);
+  }
+  return *list;
+}
+
+/// What the records from an iterator on have of a point in time.
+struct surroundings {
+  std::optional<stream_record> last_before;
+  std::optional<stream_record> first_from;
+};
+
+surroundings look_around(const shard_reader& shard, std::string iterator, instant time,
+                         int max_records) {
+  surroundings result;
+  while (!iterator.empty()) {
+    record_page page = shard.read(iterator, max_records);
+    for (stream_record& record : page.records) {
+      if (record.arrival >= time) {
+        result.first_from = std::move(record);
+        return result;
+      }
+      result.last_before = std::move(record);
+    }
+    if (page.records.empty() && page.is_at_tip) return result;
+    iterator = std::move(page.next_iterator);
+  }
+  return result;
+}
+
+}  // namespace
+
+std::optional<instant> parse_instant(std::string_view text) {
+  const auto year = take_digits(text, 4);
+  const bool has_year = year && take(text, "-");
+  const auto month = take_digits(text, 2);
+  const bool has_month = month && take(text, "-");
+  const auto day = take_digits(text, 2);
+  const bool has_day = day && (take(text, "T") || take(text, " "));
+  const auto hour = take_digits(text, 2);
+  const bool has_hour = hour && take(text, ":");
+  const auto minute = take_digits(text, 2);
+  if (!has_year || !has_month || !has_day || !has_hour || !minute) return std::nullopt;
+  std::optional<int> second = 0;
+  instant fraction{0};
+  if (take(text, ":")) second = take_digits(text, 2);
+  if (!second) return std::nullopt;
+  if (take(text, ".")) {
+    const auto digits = std::min(text.find_first_not_of("0123456789"), text.size());
+    if (digits == 0) return std::nullopt;
+    std::string milliseconds(text.substr(0, std::min<std::size_t>(digits, 3)));
+    milliseconds.resize(3, '0');
+    fraction = instant(std::atoi(milliseconds.c_str()));
+    text.remove_prefix(digits);
+  }
+  const auto zone = take_zone(text);
+  if (!zone || !text.empty()) return std::nullopt;
+  const std::chrono::year_month_day calendar{std::chrono::year(*year),
+                                             std::chrono::month(static_cast<unsigned>(*month)),
+                                             std::chrono::day(static_cast<unsigned>(*day))};
+  if (!calendar.ok() || *year < 1970 || *hour > 23 || *minute > 59 || *second > 59) {
+    return std::nullopt;
+  }
+  return std::chrono::sys_days(calendar).time_since_epoch() + std::chrono::hours(*hour) +
+         std::chrono::minutes(*minute) + std::chrono::seconds(*second) + fraction - *zone;
+}
+
+std::string to_iso_text(instant time) {
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(time);
+  const std::time_t clock = seconds.count();
+  std::tm date{};
+  ::gmtime_r(&clock, &date);
+  char text[64];
+  const std::size_t size = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &date);
+  std::snprintf(text + size, sizeof text - size, ".%03dZ",
+                static_cast<int>((time - seconds).count()));
+  return text;
+}
+
+record_page parse_records(std::string_view text) {
+  return parse_answer(text, [](const json& document) {
+    record_page page;
+    for (const json& record : list_in(document, "Records")) {
+      if (!record.is_object()) throw bad_stream_answer("a record is no object");
+      page.records.push_back({foreign_text(record, "SequenceNumber"), arrival_in(record)});
+    }
+    page.next_iterator = find_foreign_text(document, "NextShardIterator").value_or("");
+    page.is_at_tip = find_foreign_number(document, "MillisBehindLatest").value_or(0) == 0;
+    return page;
+  });
+}
+
+std::string parse_iterator(std::string_view text) {
+  return parse_answer(text,
+                      [](const json& document) { return foreign_text(document, "ShardIterator"); });
+}
+
+std::vector<std::string> parse_shards(std::string_view text) {
+  return parse_answer(text, [](const json& document) {
+    std::vector<std::string> shards;
+    for (const json& shard : list_in(document, "Shards")) {
+      if (!shard.is_object()) throw bad_stream_answer("a shard is no object");
+      shards.push_back(foreign_text(shard, "ShardId"));
+    }
+    return shards;
+  });
+}
+
+stream_position find_position(const shard_reader& shard, instant time) {
+  // The oldest record bounds the search, and may end it.
+  const surroundings oldest =
+      look_around(shard, shard.iterator_at(std::nullopt), instant::min(), 1);
+  if (!oldest.first_from) return {"TRIM_HORIZON", std::nullopt};
+  const instant oldest_arrival = oldest.first_from->arrival;
+  if (oldest_arrival >= time) return {"TRIM_HORIZON", oldest_arrival};
+  for (instant step = 1s;; step *= 4) {
+    const instant begin = std::max(time - step, oldest_arrival);
+    const surroundings found = look_around(shard, shard.iterator_at(begin), time, 1000);
+    const auto first_arrival =
+        found.first_from ? std::optional(found.first_from->arrival) : std::nullopt;
+    if (found.last_before) return {found.last_before->sequence_number, first_arrival};
+    // The oldest record has been deleted meanwhile.
+    if (begin == oldest_arrival) return {"TRIM_HORIZON", first_arrival};
+  }
+}
+
+}  // namespace kclxx::host::lease_table

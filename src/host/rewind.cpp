@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/rewind.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <fcntl.h>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <set>
+#include <unistd.h>
+#include <utility>
+
+#include <boost/multiprecision/cpp_int.hpp>
+#include <nlohmann/json.hpp>
+
+#include "host/aws_program.hpp"
+#include "host/lease_table/observation.hpp"
+#include "host/lease_table/stream_position.hpp"
+#include "io/descriptor.hpp"
+#include "tool/foreign_json.hpp"
+#include "tool/process/cancellation.hpp"
+#include "tool/text.hpp"
+
+namespace kclxx::host {
+
+using namespace tool;
+
+namespace {
+
+using lease_table::instant;
+using lease_table::lease;
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+struct table_scan {
+  std::map<std::string, lease> leases;
+  std::map<std::string, json> rows;  ///< as DynamoDB has them, of the leases
+};
+
+table_scan scan_table(const rewind_options& chosen) {
+  const auto text =
+      output_unless("ResourceNotFoundException",
+                    run_aws({"dynamodb", "scan", "--table-name", chosen.table, "--consistent-read"},
+                            chosen.for_dynamodb));
+  if (!text) cannot_set_up("there is no table " + chosen.table + " where aws looks");
+  try {
+    table_scan result;
+    for (lease& row : lease_table::parse_scan(*text).leases) {
+      result.leases.emplace(row.shard, std::move(row));
+    }
+    const json document = parse_foreign(*text);
+    for (const json& item : document.at("Items")) {
+      const std::string key = item.at("leaseKey").at("S").get<std::string>();
+      if (result.leases.contains(key)) result.rows[key] = item;
+    }
+    return result;
+  } catch (const lease_table::bad_scan& error) {
+    cannot_set_up("what aws prints of " + chosen.table + ": " + error.what());
+  }
+}
+
+std::string position_of(const lease& row) {
+  return row.sequence_number + "/" + row.sub_sequence_number;
+}
+
+struct lease_move {
+  std::string shard{};
+  std::string target{};  ///< empty: it stays
+  std::string remark{};
+  bool is_problem = false;  ///< records that are asked for do not come
+};
+
+/// What is to become of each row.
+class rewind_plan {
+ public:
+  rewind_plan(const rewind_options& chosen, const table_scan& table)
+      : chosen_(chosen), table_(table) {
+    if (chosen.target != "TRIM_HORIZON" && chosen.target != "LATEST") {
+      time_ = lease_table::parse_instant(chosen.target);
+    }
+  }
+
+  [[nodiscard]] std::vector<lease_move> make() {
+    const auto shards = list_shards();
+    std::set<std::string> in_stream(shards.begin(), shards.end());
+    std::vector<lease_move> moves;
+    if (!chosen_.shards.empty()) {
+      for (const std::string& shard : chosen_.shards) {
+        if (!table_.leases.contains(shard)) {
+          cannot_set_up("the table " + chosen_.table + " has no lease of " + shard);
+        }
+        moves.push_back(move_of(table_.leases.at(shard), in_stream.contains(shard)));
+      }
+      return moves;
+    }
+    for (const auto& [shard, row] : table_.leases) {
+      moves.push_back(move_of(row, in_stream.contains(shard)));
+    }
+    for (const std::string& shard : shards) {
+      if (!table_.leases.contains(shard)) add_shard_without_row(moves, shard);
+    }
+    return moves;
+  }
+
+ private:
+  [[nodiscard]] std::string stream() const {
+    if (!chosen_.stream.empty()) return chosen_.stream;
+    std::set<std::string> names;
+    for (const auto& [shard, row] : table_.rows) {
+      const auto name = row.find("kclxxStream");
+      if (name != row.end() && name->is_object() && name->contains("S")) {
+        names.insert(name->at("S").get<std::string>());
+      }
+    }
+    if (names.size() == 1) return *names.begin();
+    cannot_set_up(names.empty() ? "the rows do not name their stream: give --stream"
+                                : "the rows name several streams: give --stream, and --shard");
+  }
+
+  std::string kinesis(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), "kinesis");
+    return output_unless("(no error is expected)", run_aws(arguments, chosen_.for_kinesis))
+        .value_or("");
+  }
+
+  std::vector<std::string> list_shards() {
+    stream_ = stream();
+    return lease_table::parse_shards(kinesis({"list-shards", "--stream-name", stream_}));
+  }
+
+  [[nodiscard]] lease_table::stream_position find(const std::string& shard) const {
+    return lease_table::find_position(
+        {[&](std::optional<instant> time) {
+           std::vector<std::string> arguments{
+               "get-shard-iterator", "--stream-name", stream_,
+               "--shard-id",         shard,           "--shard-iterator-type"};
+           if (time) {
+             // aws sends whole seconds.
+             const auto second = std::chrono::floor<std::chrono::seconds>(*time);
+             arguments.insert(arguments.end(),
+                              {"AT_TIMESTAMP", "--timestamp", lease_table::to_iso_text(second)});
+           } else {
+             arguments.emplace_back("TRIM_HORIZON");
+           }
+           return lease_table::parse_iterator(kinesis(arguments));
+         },
+         [&](const std::string& iterator, int max_records) {
+           return lease_table::parse_records(kinesis({"get-records", "--shard-iterator", iterator,
+                                                      "--limit", std::to_string(max_records)}));
+         }},
+        *time_);
+  }
+
+  [[nodiscard]] lease_move move_of(const lease& row, bool is_in_stream) const {
+    if (!row.stream.empty()) cannot_set_up("this table is of several streams");
+    const auto stays = [&](std::string why) { return lease_move{row.shard, "", std::move(why)}; };
+    if (!is_in_stream) return stays("the stream no longer has this shard");
+    if (!time_) {
+      if (row.sequence_number == chosen_.target) return stays("it is there");
+      if (chosen_.target == "LATEST") {
+        if (row.has_ended()) return stays("it has ended");
+        return {row.shard, "LATEST", "skips what comes before the start"};
+      }
+      return {row.shard, "TRIM_HORIZON", "again: all that is kept"};
+    }
+    if (row.sequence_number == "TRIM_HORIZON") return stays("it is at the oldest record");
+    const auto position = find(row.shard);
+    if (row.has_ended() && !position.first_arrival) {
+      return stays("it ended before that time");
+    }
+    if (!goes_back(row.sequence_number, position.checkpoint)) {
+      return stays("it has yet to read the records of that time");
+    }
+    return {row.shard, position.checkpoint, how_much(row, position)};
+  }
+
+  /// Sentinels but SHARD_END are not compared: what they mean depends on when the worker starts.
+  static bool goes_back(const std::string& old_position, const std::string& target) {
+    const auto is_number = [](const std::string& text) {
+      return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+    };
+    if (!is_number(old_position) || !is_number(target)) return true;
+    using boost::multiprecision::cpp_int;
+    return cpp_int(target) < cpp_int(old_position);
+  }
+
+  static std::string how_much(const lease& row, const lease_table::stream_position& position) {
+    if (!position.first_arrival) return "again: nothing, it has no record since then";
+    const std::string begin = "again: from " + lease_table::to_iso_text(*position.first_arrival);
+    const auto old_arrival = lease_table::arrival_of(row.sequence_number);
+    if (!old_arrival) return begin;
+    const auto span =
+        std::max(instant(std::chrono::seconds(*old_arrival)) - *position.first_arrival, instant(0));
+    return begin + ", " + to_text(std::chrono::floor<std::chrono::seconds>(span));
+  }
+
+  void add_shard_without_row(std::vector<lease_move>& moves, const std::string& shard) const {
+    if (chosen_.target == "LATEST") return;
+    if (time_ && !find(shard).first_arrival) return;
+    moves.push_back({shard, "",
+                     "it has no row, so its records do not come again; with --shard the shards "
+                     "that are named are moved without it",
+                     true});
+  }
+
+  const rewind_options& chosen_;
+  const table_scan& table_;
+  std::optional<instant> time_;
+  std::string stream_;
+};
+
+/// What an earlier move has written, and what was there before.
+std::vector<lease_move> read_moves(const rewind_options& chosen, const table_scan& table,
+                                   std::map<std::string, json>& sub_sequence_numbers) {
+  try {
+    std::ifstream file(chosen.file, std::ios::binary);
+    if (!file) cannot_set_up(chosen.file, "read");
+    const json document = parse_foreign(
+        std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()));
+    if (!document.is_object() || foreign_text(document, "table") != chosen.table) {
+      cannot_set_up(chosen.file + " is of another table");
+    }
+    std::vector<lease_move> moves;
+    for (const json& entry : document.at("rows")) {
+      const json& row = entry.at("row");
+      const std::string shard = row.at("leaseKey").at("S").get<std::string>();
+      if (!chosen.shards.empty() &&
+          std::find(chosen.shards.begin(), chosen.shards.end(), shard) == chosen.shards.end()) {
+        continue;
+      }
+      const std::string written = foreign_text(entry, "written");
+      const auto current = table.leases.find(shard);
+      if (current == table.leases.end()) {
+        moves.push_back({shard, "", "its row is gone", true});
+      } else if (current->second.sequence_number == row.at("checkpoint").at("S")) {
+        moves.push_back({shard, "", "it is there"});
+      } else if (current->second.sequence_number != written) {
+        moves.push_back({shard, "", "it is no longer where the move has put it", true});
+      } else {
+        moves.push_back({shard, row.at("checkpoint").at("S").get<std::string>(), "restored"});
+        sub_sequence_numbers[shard] = row.value("checkpointSubSequenceNumber", json{{"N", "0"}});
+      }
+    }
+    return moves;
+  } catch (const foreign_json_error& error) {
+    cannot_set_up(chosen.file + " " + error.what());
+  } catch (const json::exception&) {
+    cannot_set_up(chosen.file + " is no file that kclxx leases --rewind has left");
+  }
+}
+
+void print_moves(const std::vector<lease_move>& moves, const table_scan& table) {
+  for (const lease_move& entry : moves) {
+    const auto row = table.leases.find(entry.shard);
+    const std::string old_position = row == table.leases.end() ? "-" : position_of(row->second);
+    std::cout << printable(entry.shard + "  " + old_position +
+                           (entry.target.empty() ? "  stays: " : " -> " + entry.target + "  ") +
+                           entry.remark)
+              << '\n';
+  }
+}
+
+/// Whether the two scans show a worker that renews a lease which is to be moved.
+void refuse_if_renewed(const std::vector<lease_move>& moves, const table_scan& before,
+                       const table_scan& after) {
+  for (const lease_move& entry : moves) {
+    if (entry.target.empty()) continue;
+    const auto old_row = before.leases.find(entry.shard);
+    const auto row = after.leases.find(entry.shard);
+    if (row == after.leases.end()) cannot_set_up("the row of " + entry.shard + " is gone");
+    if (old_row == before.leases.end() || old_row->second.counter != row->second.counter ||
+        old_row->second.owner != row->second.owner ||
+        position_of(old_row->second) != position_of(row->second)) {
+      throw command_error(command_status::finding,
+                          (row->second.owner.empty() ? "a worker" : row->second.owner) +
+                              " renews the lease of " + entry.shard +
+                              ": stop all workers first. Nothing was written");
+    }
+  }
+}
+
+/// Moves the row and frees its lease, as the KCL frees one: without an owner and with a new
+/// counter. A worker that was only suspended cannot renew it then. False: the row is not as it was
+/// read.
+bool write_row(const rewind_options& chosen, const lease& row, const json& item,
+               const lease_move& entry, const json& sub_sequence_number) {
+  std::string condition = "leaseCounter = :counter AND checkpoint = :old";
+  json values{{":new", {{"S", entry.target}}},
+              {":sub", sub_sequence_number},
+              {":old", {{"S", row.sequence_number}}},
+              {":counter", {{"N", std::to_string(row.counter)}}},
+              {":next", {{"N", std::to_string(row.counter + 1)}}}};
+  const auto require_unchanged = [&](const char* attribute, const char* value_name) {
+    if (item.contains(attribute)) {
+      condition += std::string(" AND ") + attribute + " = " + value_name;
+      values[value_name] = item.at(attribute);
+    } else {
+      condition += std::string(" AND attribute_not_exists(") + attribute + ")";
+    }
+  };
+  require_unchanged("leaseOwner", ":owner");
+  require_unchanged("checkpointSubSequenceNumber", ":oldsub");
+  const auto answer = output_unless(
+      "ConditionalCheckFailedException",
+      run_aws({"dynamodb", "update-item", "--table-name", chosen.table, "--key",
+               json{{"leaseKey", {{"S", entry.shard}}}}.dump(), "--update-expression",
+               "SET checkpoint = :new, checkpointSubSequenceNumber = :sub, leaseCounter = :next "
+               "REMOVE leaseOwner, checkpointOwner, pendingCheckpoint, "
+               "pendingCheckpointSubSequenceNumber, pendingCheckpointState",
+               "--condition-expression", condition, "--expression-attribute-values", values.dump()},
+              chosen.for_dynamodb));
+  return answer.has_value();
+}
+
+/// A new file, on the disk before the first row is written.
+std::string keep_old_rows(const rewind_options& chosen, const table_scan& table,
+                          const std::vector<lease_move>& moves) {
+  ordered_json rows = ordered_json::array();
+  for (const lease_move& entry : moves) {
+    if (entry.target.empty()) continue;
+    rows.push_back({{"written", entry.target}, {"row", table.rows.at(entry.shard)}});
+  }
+  const std::string text = ordered_json{{"table", chosen.table}, {"rows", rows}}.dump(2) + "\n";
+  std::string time = lease_table::to_iso_text(
+      std::chrono::floor<instant>(std::chrono::system_clock::now().time_since_epoch()));
+  std::replace(time.begin(), time.end(), ':', '-');
+  const std::string name = chosen.table + "." + time + ".rows.json";
+  const io::descriptor file(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!file.is_open()) cannot_set_up(name, "made");
+  for (std::string_view unwritten = text; !unwritten.empty();) {
+    const ssize_t size = ::write(file.get(), unwritten.data(), unwritten.size());
+    if (size == -1 && errno != EINTR) cannot_set_up(name, "written");
+    if (size > 0) unwritten.remove_prefix(static_cast<std::size_t>(size));
+  }
+  if (::fsync(file.get()) == -1 && errno != EINVAL) cannot_set_up(name, "written");
+  return name;
+}
+
+std::vector<lease_move> plan(const rewind_options& chosen, const table_scan& table,
+                             std::map<std::string, json>& sub_sequence_numbers) {
+  if (chosen.target.empty()) return read_moves(chosen, table, sub_sequence_numbers);
+  try {
+    return rewind_plan(chosen, table).make();
+  } catch (const lease_table::bad_stream_answer& error) {
+    cannot_set_up(std::string("what aws kinesis prints: ") + error.what());
+  }
+}
+
+}  // namespace
+
+command_status run_rewind(const rewind_options& chosen) {
+  const table_scan before = scan_table(chosen);
+  const auto second_scan = std::chrono::steady_clock::now() + chosen.interval;
+  std::map<std::string, json> sub_sequence_numbers;  // but for those that are 0
+  const std::vector<lease_move> moves = plan(chosen, before, sub_sequence_numbers);
+  print_moves(moves, before);
+  std::cout << std::flush;
+  const bool has_problem = std::any_of(moves.begin(), moves.end(),
+                                       [](const lease_move& entry) { return entry.is_problem; });
+  const auto count = std::count_if(moves.begin(), moves.end(),
+                                   [](const lease_move& entry) { return !entry.target.empty(); });
+  if (!chosen.is_to_be_written || has_problem || count == 0) {
+    std::cout << "nothing was written"
+              << (chosen.is_to_be_written || has_problem || count == 0
+                      ? ""
+                      : "; --yes writes, once all workers are stopped")
+              << std::endl;
+    return has_problem ? command_status::finding : command_status::ok;
+  }
+  while (std::chrono::steady_clock::now() < second_scan) {
+    cancellable_loop().run_one(second_scan);
+  }
+  const table_scan table = scan_table(chosen);
+  refuse_if_renewed(moves, before, table);
+  if (!chosen.target.empty()) {
+    std::cout << "the old rows are in " << printable(keep_old_rows(chosen, table, moves))
+              << std::endl;
+  }
+  std::size_t refused = 0;
+  for (const lease_move& entry : moves) {
+    if (entry.target.empty()) continue;
+    const auto sub = sub_sequence_numbers.find(entry.shard);
+    if (!write_row(chosen, table.leases.at(entry.shard), table.rows.at(entry.shard), entry,
+                   sub == sub_sequence_numbers.end() ? json{{"N", "0"}} : sub->second)) {
+      std::cout << printable(entry.shard) << " was not written: its row has changed meanwhile"
+                << std::endl;
+      ++refused;
+    }
+  }
+  std::cout << static_cast<std::size_t>(count) - refused << " of " << count << " rows were written"
+            << std::endl;
+  return refused > 0 ? command_status::finding : command_status::ok;
+}
+
+}  // namespace kclxx::host
