@@ -114,7 +114,7 @@ class test_archive {
       if (*records > 2) --*records;
       return archive(store, {.records = *records, .time = 10s}, lot)(shard);
     };
-    return played({make, kclxx::checkpoint_mode::manual}, options);
+    return played(make, options);
   }
   [[nodiscard]] watched_store& store() const { return *watched_; }
   [[nodiscard]] const parked& lot() const { return *lot_; }
