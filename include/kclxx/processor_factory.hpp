@@ -6,14 +6,12 @@
 #include <exception>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <stdexcept>
 #include <type_traits>
 #include <utility>
 
 #include <kclxx/detail/export.hpp>
 #include <kclxx/record_processor.hpp>
-#include <kclxx/run_options.hpp>
 
 namespace kclxx {
 
@@ -85,15 +83,6 @@ class processor_factory {
       : make_([shared = std::make_shared<std::decay_t<Function>>(std::forward<Function>(function))](
                   const shard_context& context) { return make(shared, context); }) {}
 
-  /// For processors that need a certain mode: it takes precedence over run_options::mode, also when
-  /// the function of another factory calls this one.
-  /// Errors: as above.
-  template <class Function>
-  processor_factory(Function&& function, checkpoint_mode mode)
-      : processor_factory(std::forward<Function>(function)) {
-    mode_ = mode;
-  }
-
   /// What `make` returns or, when it throws, a factory that is not valid. So `run`, which reports
   /// what is wrong, is reached from an expression in main.
   template <class Make>
@@ -123,9 +112,7 @@ class processor_factory {
   /// Blocking: as long as the function takes.
   [[nodiscard]] std::unique_ptr<record_processor> operator()(const shard_context& context) const {
     require_valid();
-    auto made = make_(context);
-    if (mode_) detail::service_access::mode_of(context) = mode_;
-    return made;
+    return make_(context);
   }
 
  private:
@@ -144,7 +131,6 @@ class processor_factory {
   }
 
   std::function<std::unique_ptr<record_processor>(const shard_context&)> make_;
-  std::optional<checkpoint_mode> mode_;
   std::exception_ptr problem_;
 };
 

@@ -9,16 +9,27 @@
 
 namespace kclxx {
 
+/// Who decides which records may be checkpointed.
+enum class checkpoint_mode {
+  /// The library: a batch's records are complete when process_records has returned.
+  automatic,
+  /// The processor, with checkpointer::checkpoint or async_checkpoint: for records whose
+  /// processing ends only after process_records has returned.
+  manual,
+};
+
 /// The user's program: one object per shard, made by a processor_factory.
 ///
-/// The order of calls: initialize; process_records any number of times; then shutdown_requested at
-/// most once; then lease_lost or shard_ended, or neither. The destructor runs last. The callbacks
-/// other than process_records do nothing by default.
-/// Errors: an exception that leaves a callback ends the session with exit_status::callback_failed.
-/// The daemon then ends the whole worker, with all its shards: catch what can be handled. After a
-/// fenced_error, or a checkpoint_error of a lost lease, the session continues, but calls no
-/// callback except lease_lost (docs/exactly-once.md). Do not throw these errors for other reasons.
-/// Once the lease is gone, any exception is treated so, except one from lease_lost.
+/// The order of calls: the constructor, in which nothing can be checkpointed yet; mode, once;
+/// process_records any number of times; then shutdown_requested at most once; then lease_lost
+/// or shard_ended, or neither. The destructor runs last. The functions that are not pure have a
+/// default: automatic, or to do nothing.
+/// Errors: an exception that leaves one of these functions ends the session with
+/// exit_status::callback_failed. The daemon then ends the whole worker, with all its shards: catch
+/// what can be handled. After a fenced_error, or a checkpoint_error of a lost lease, the session
+/// continues, but calls no callback except lease_lost (docs/exactly-once.md). Do not throw these
+/// errors for other reasons. Once the lease is gone, any exception is treated so, except one from
+/// lease_lost.
 /// Thread safety: callbacks run one at a time on one thread: run's caller, or one of the session.
 /// Blocking: a callback may block. The daemon waits, and the shard with it.
 class KCLXX_EXPORT record_processor {
@@ -27,8 +38,10 @@ class KCLXX_EXPORT record_processor {
   record_processor(const record_processor&) = delete;
   record_processor& operator=(const record_processor&) = delete;
 
-  /// Called first, right after the constructor. Nothing can be checkpointed yet.
-  virtual void initialize(const shard_context& context);
+  /// Who decides which of this processor's records may be checkpointed. Called once, right after
+  /// the constructor. A processor that calls another one's functions returns what the other one
+  /// does.
+  [[nodiscard]] virtual checkpoint_mode mode() const;
 
   /// Processes the next records. With checkpoint_mode::automatic they are complete when it returns.
   /// Printing is safe: under `run` fd 1 leads to stderr, not to the daemon.

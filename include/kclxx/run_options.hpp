@@ -15,15 +15,6 @@
 
 namespace kclxx {
 
-/// Who decides which records may be checkpointed.
-enum class checkpoint_mode {
-  /// The library: a batch's records are complete when process_records has returned.
-  automatic,
-  /// The processor, with checkpointer::checkpoint or async_checkpoint: for records whose
-  /// processing ends only after process_records has returned.
-  manual,
-};
-
 /// How checkpoints that failed with a retryable error are retried: after `initial_backoff`, then
 /// twice as long each time, with jitter, up to `max_backoff`. 0 counts as 1 ms.
 struct retry_options {
@@ -75,7 +66,6 @@ struct metrics_options {
 /// Thread safety: a value; `run` and `serve` copy it.
 struct run_options {
   // What is persisted, and when.
-  checkpoint_mode mode = checkpoint_mode::automatic;
   /// The least time between two checkpoints that are made automatically or with async_checkpoint.
   /// 0: with every batch. Each checkpoint costs the daemon a write to its lease table. The interval
   /// does not delay retries, nor checkpoints in shard_ended and those that follow

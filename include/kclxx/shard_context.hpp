@@ -19,8 +19,6 @@
 
 namespace kclxx {
 
-enum class checkpoint_mode;
-
 /// What a processor can know about its shard, its clock and its timers. A session makes it; in a
 /// test the test kit does.
 ///
@@ -99,8 +97,8 @@ class KCLXX_EXPORT shard_context {
 
   /// Asks the daemon to stop, with SIGTERM: all shards of the worker are shut down, this one too.
   /// Callbacks go on until shutdown_requested. A supervisor starts the worker again unless its
-  /// configuration prevents it (docs/host/deployment.md). The first call of a session writes a line to
-  /// the log; further calls do nothing. Without a daemon, as under `kclxx replay` and `serve`,
+  /// configuration prevents it (docs/host/deployment.md). The first call of a session writes a line
+  /// to the log; further calls do nothing. Without a daemon, as under `kclxx replay` and `serve`,
   /// there is nothing to stop, and only the line is written.
   void request_worker_stop() const { service_->request_worker_stop(); }
 
@@ -133,9 +131,6 @@ class KCLXX_EXPORT shard_context {
 
   fields fields_;
   std::shared_ptr<detail::shard_service> service_;
-  /// What the factories need that made the processor. Copies share it.
-  std::shared_ptr<std::optional<checkpoint_mode>> mode_ =
-      std::make_shared<std::optional<checkpoint_mode>>();
 };
 
 }  // namespace kclxx

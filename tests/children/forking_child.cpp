@@ -55,6 +55,9 @@ void process_batch(const kclxx::record_batch& batch) {
 /// A processor without a form.
 class plain final : public kclxx::record_processor {
  public:
+  [[nodiscard]] kclxx::checkpoint_mode mode() const override {
+    return kclxx::checkpoint_mode::manual;
+  }
   void process_records(kclxx::record_batch batch, const kclxx::checkpointer&) override {
     process_batch(batch);
   }
@@ -64,6 +67,9 @@ class plain final : public kclxx::record_processor {
 class elsewhere final : public kclxx::record_processor {
  public:
   explicit elsewhere(const kclxx::shard_context& shard) : shard_(shard) {}
+  [[nodiscard]] kclxx::checkpoint_mode mode() const override {
+    return kclxx::checkpoint_mode::manual;
+  }
   void process_records(kclxx::record_batch batch,
                        const kclxx::checkpointer& checkpointer) override {
     for (const record& one : batch) {
@@ -111,5 +117,5 @@ kclxx::processor_factory make(const std::string& form) {
 
 int main(int, char** argv) {
   journal = argv[1];
-  return kclxx::run(make(argv[2]), {.mode = kclxx::checkpoint_mode::manual});
+  return kclxx::run(make(argv[2]));
 }

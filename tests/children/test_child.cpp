@@ -83,18 +83,19 @@ class noted_log {
 
 class obedient : public kclxx::record_processor {
  public:
-  explicit obedient(const kclxx::shard_context& context) : context_(context) {}
-  ~obedient() override {
-    for (std::thread& thread : threads_) thread.join();
-    if (hangs_in_destructor_) std::this_thread::sleep_for(1h);
-  }
-
-  void initialize(const kclxx::shard_context&) override {
+  obedient(const kclxx::shard_context& context, kclxx::checkpoint_mode mode)
+      : context_(context), mode_(mode) {
     const std::string shard =
         "shard " + context_.shard_id() + " of " + context_.stream_name().value_or("?");
     say(shard);
     note(shard);
   }
+  ~obedient() override {
+    for (std::thread& thread : threads_) thread.join();
+    if (hangs_in_destructor_) std::this_thread::sleep_for(1h);
+  }
+
+  [[nodiscard]] kclxx::checkpoint_mode mode() const override { return mode_; }
   void process_records(kclxx::record_batch batch,
                        const kclxx::checkpointer& checkpointer) override {
     checkpointer_ = checkpointer;
@@ -265,6 +266,7 @@ class obedient : public kclxx::record_processor {
   static static_object at_exit;
 
   const kclxx::shard_context& context_;
+  const kclxx::checkpoint_mode mode_;
   std::vector<std::thread> threads_;
   std::atomic<int> batches_ = 0;
   bool hangs_in_destructor_ = false;
@@ -296,9 +298,10 @@ class throwing final : public kclxx::observer {
 
 int main(int argc, char** argv) {
   kclxx::run_options options;
+  auto mode = kclxx::checkpoint_mode::automatic;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
-    if (argument == "manual") options.mode = kclxx::checkpoint_mode::manual;
+    if (argument == "manual") mode = kclxx::checkpoint_mode::manual;
     if (argument == "at_once") options.checkpoint_interval = 0ms;
     if (argument == "short_grace") options.grace_time = 300ms;
     if (argument == "no_grace") options.grace_time = 0ms;
@@ -336,5 +339,7 @@ int main(int argc, char** argv) {
   }
   note("start");
   if (!is_quiet()) std::printf("printed before run, not flushed");
-  return kclxx::run<obedient>(options);
+  return kclxx::run(
+      [mode](const kclxx::shard_context& shard) { return std::make_unique<obedient>(shard, mode); },
+      options);
 }

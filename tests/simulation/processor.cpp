@@ -15,9 +15,9 @@ using std::chrono::milliseconds;
 /// What the library calls.
 class processor::callbacks final : public record_processor {
  public:
-  explicit callbacks(processor& owner) : owner_(owner) {}
+  explicit callbacks(processor& owner) : owner_(owner) { owner_.run(action_kind::initialize, {}); }
 
-  void initialize(const shard_context&) override { owner_.run(action_kind::initialize, {}); }
+  [[nodiscard]] checkpoint_mode mode() const override { return owner_.world_.mode; }
   void process_records(record_batch batch, const checkpointer&) override {
     owner_.run(action_kind::process_records, batch);
   }

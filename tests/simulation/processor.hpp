@@ -136,7 +136,7 @@ class processor {
   void run_timer(std::size_t number, bool is_periodic);
   void handler_called(std::size_t number, std::error_code result);
 
-  [[nodiscard]] bool is_manual() const { return world_.options.mode == checkpoint_mode::manual; }
+  [[nodiscard]] bool is_manual() const { return world_.mode == checkpoint_mode::manual; }
   /// All delivered records have to be done before this callback may return.
   [[nodiscard]] bool must_finish_first() const;
   [[nodiscard]] optional_position before(std::size_t index) const;

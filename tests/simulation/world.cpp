@@ -53,7 +53,7 @@ world::world(random_source& random, recipe recipe) {
   }
   was_processed.resize(records.size());
   has_end = random.chance(60);
-  options.mode = random.chance(50) ? checkpoint_mode::automatic : checkpoint_mode::manual;
+  mode = random.chance(50) ? checkpoint_mode::automatic : checkpoint_mode::manual;
   options.checkpoint_interval = std::chrono::milliseconds(one_of(random, {0, 5, 200, 5000}));
   options.retry.max_attempts = static_cast<int>(one_of(random, {1, 2, 3, 10}));
   options.shutdown_retry_limit = std::chrono::milliseconds(one_of(random, {0, 300, 10000}));

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include <kclxx/record_processor.hpp>
 #include <kclxx/run_options.hpp>
 #include <kclxx/sequence_position.hpp>
 
@@ -96,6 +97,7 @@ class world {
   daemon_model::lease lease{persisted};    // taken over by each life
   std::optional<simulation::store> store;  // otherwise effects may be repeated
   run_options options;
+  checkpoint_mode mode = checkpoint_mode::automatic;
   fault_rates faults;
 
   /// The first record after what is persisted.

@@ -12,6 +12,8 @@
 #include <kclxx/kclxx.hpp>
 #include <kclxx/testing/daemon.hpp>
 
+#include "support/run_options.hpp"
+
 namespace kclxx::test {
 
 /// Keeps what it is given; `script` does something more in a callback.
@@ -19,15 +21,17 @@ class recording_processor : public record_processor {
  public:
   using step = std::function<void(const std::string& callback, const checkpointer*)>;
 
-  recording_processor() = default;
-  explicit recording_processor(step script) : script_(std::move(script)) {}
-
-  void initialize(const shard_context& from) override {
-    context = &from;
-    shard_id = from.shard_id();
-    start = from.start_position();
+  explicit recording_processor(const shard_context& shard, step script = {},
+                               checkpoint_mode mode = checkpoint_mode::automatic)
+      : context(&shard),
+        shard_id(shard.shard_id()),
+        start(shard.start_position()),
+        script_(std::move(script)),
+        mode_(mode) {
     run("initialize", nullptr);
   }
+
+  [[nodiscard]] checkpoint_mode mode() const override { return mode_; }
   void process_records(record_batch batch, const checkpointer& checkpointer) override {
     for (const record& entry : batch) {
       records.push_back(to_string(entry.position()) + " " +
@@ -48,7 +52,7 @@ class recording_processor : public record_processor {
     run("shutdown_requested", &checkpointer);
   }
 
-  const shard_context* context = nullptr;
+  const shard_context* context;
   std::string shard_id;
   std::optional<sequence_position> start;
   std::vector<std::string> records;
@@ -63,6 +67,7 @@ class recording_processor : public record_processor {
   }
 
   step script_;
+  checkpoint_mode mode_;
 };
 
 /// Does something in process_records only.
@@ -73,10 +78,13 @@ inline recording_processor::step with_batch(std::function<void(const checkpointe
 }
 
 inline testing::daemon scripted(const recording_processor::step& script = {},
-                                const run_options& options = {},
+                                const session_options& options = {},
                                 const testing::daemon_options& with = {}) {
-  return testing::daemon([script] { return std::make_unique<recording_processor>(script); },
-                         options, with);
+  return testing::daemon(
+      [script, mode = options.mode](const shard_context& shard) {
+        return std::make_unique<recording_processor>(shard, script, mode);
+      },
+      options, with);
 }
 
 }  // namespace kclxx::test

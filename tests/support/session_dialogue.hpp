@@ -24,8 +24,10 @@ class session_dialogue {
  public:
   using lines = std::vector<std::string>;
 
-  explicit session_dialogue(const run_options& options = {})
-      : retry_(options.retry), session_(options) {}
+  explicit session_dialogue(const session_options& options = {})
+      : retry_(options.retry), session_(options) {
+    session_.set_mode(options.mode);
+  }
 
   lines initialize(const std::optional<sequence_position>& start = std::nullopt) {
     return receive("initialize", protocol::initialize{"shardId-0", start});

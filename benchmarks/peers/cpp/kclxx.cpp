@@ -36,6 +36,9 @@ class count_bytes : public kclxx::record_processor {
   explicit count_bytes(bool wait) : wait_(wait) {}
   ~count_bytes() override { std::fprintf(stderr, "%zu bytes\n", bytes_); }
 
+  [[nodiscard]] kclxx::checkpoint_mode mode() const override {
+    return kclxx::checkpoint_mode::manual;
+  }
   void process_records(kclxx::record_batch batch,
                        const kclxx::checkpointer& checkpointer) override {
     if (hooks_) obey(batch);
@@ -81,7 +84,6 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%zu bytes\n", bytes);
     return status;
   }
-  options.mode = kclxx::checkpoint_mode::manual;
   options.checkpoint_interval = std::chrono::milliseconds(0);  // as the others: each batch
   return kclxx::run([&] { return std::make_unique<count_bytes>(how == "--checkpoint"); }, options);
 }

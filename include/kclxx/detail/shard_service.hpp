@@ -172,14 +172,7 @@ struct service_access {
   template <class Context>
   [[nodiscard]] static std::unique_ptr<Context> with(const Context& shard,
                                                      std::shared_ptr<shard_service> service) {
-    auto made = make<Context>(shard.fields_, std::move(service));
-    made->mode_ = shard.mode_;
-    return made;
-  }
-  /// The mode that the factories need which made the shard's processor; std::nullopt: none.
-  template <class Context>
-  [[nodiscard]] static auto& mode_of(const Context& shard) noexcept {
-    return *shard.mode_;
+    return make<Context>(shard.fields_, std::move(service));
   }
 };
 

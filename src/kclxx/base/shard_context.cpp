@@ -77,7 +77,7 @@ void checkpointer::async_checkpoint(const checkpoint_target& target,
   service_->async_checkpoint(target.position(), std::move(handler));
 }
 
-void record_processor::initialize(const shard_context&) {}
+checkpoint_mode record_processor::mode() const { return checkpoint_mode::automatic; }
 void record_processor::lease_lost() {}
 void record_processor::shard_ended(const checkpointer&) {}
 void record_processor::shutdown_requested(const checkpointer&) {}

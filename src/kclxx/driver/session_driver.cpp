@@ -284,11 +284,8 @@ void session_driver::on_callback_done(const callback_result& result) {
                                                              : outcome::lease_gone;
     events_.on_callback_ended(*result.duration, how, result.failure ? result.failure->text : "");
   }
-  if (const auto mode = processor_.mode()) {
-    options_.mode = *mode;
-    session_.set_mode(*mode);
-  }
-  if (result.keeps_batch && options_.mode == checkpoint_mode::automatic) {
+  session_.set_mode(processor_.mode());
+  if (result.keeps_batch && processor_.mode() == checkpoint_mode::automatic) {
     warn_once(oddity::kept_batch,
               "process_records returned but a copy of its record_batch is still in use; in "
               "checkpoint_mode::automatic its records count as complete already. If they are still "
@@ -349,10 +346,6 @@ void user_processor::run(const session::call& call, const shard_context::fields&
   }
 }
 
-std::optional<checkpoint_mode> user_processor::mode() const {
-  return context_ ? detail::service_access::mode_of(*context_) : std::nullopt;
-}
-
 void user_processor::initialize(const session::call& call, shard_context::fields fields,
                                 const std::shared_ptr<detail::shard_service>& service) {
   fields.shard_id = call.shard_id;
@@ -360,7 +353,7 @@ void user_processor::initialize(const session::call& call, shard_context::fields
   context_ = detail::service_access::make<shard_context>(std::move(fields), service);
   processor_ = make_processor_(*context_);
   if (!processor_) throw std::logic_error("the processor factory returned no processor");
-  processor_->initialize(*context_);
+  mode_ = processor_->mode();
 }
 
 namespace {

@@ -75,8 +75,8 @@ class user_processor {
   void run(const session::call& call, const shard_context::fields& names,
            const std::shared_ptr<detail::shard_service>& service);
 
-  /// The mode that it needs; std::nullopt: that of the options.
-  [[nodiscard]] std::optional<checkpoint_mode> mode() const;
+  /// What the processor has said; automatic before initialize.
+  [[nodiscard]] checkpoint_mode mode() const noexcept { return mode_; }
   /// Null before initialize and after destroy().
   [[nodiscard]] record_processor* get() const noexcept { return processor_.get(); }
   void destroy() {
@@ -95,6 +95,7 @@ class user_processor {
   processor_factory make_processor_;
   std::unique_ptr<shard_context> context_;  // outlives the processor
   std::unique_ptr<record_processor> processor_;
+  checkpoint_mode mode_ = checkpoint_mode::automatic;
 };
 
 /// What a session_driver needs from where it runs: the runtime, the test kit, the simulation.

@@ -194,6 +194,7 @@ class batches_processor final : public record_processor {
     if (timer_) shard_.cancel(*timer_);
   }
 
+  [[nodiscard]] checkpoint_mode mode() const override { return checkpoint_mode::manual; }
   void process_records(record_batch batch, const checkpointer&) override {
     if (!limits_.are_any()) return hand_over(std::move(batch));
     // A daemon that repeats a delivery sends what is gathered already (P69).
@@ -421,11 +422,10 @@ class batches_processor final : public record_processor {
 
 processor_factory batches(batch_handler handler, failure_policy policy, batch_options options) {
   return processor_factory::valid_or_not([&]() -> processor_factory {
-    return {[handler = std::move(handler), policy = processing::checked(std::move(policy)),
-             limits = valid(options)](const shard_context& shard) {
-              return std::make_unique<batches_processor>(handler, policy, limits, shard);
-            },
-            checkpoint_mode::manual};
+    return [handler = std::move(handler), policy = processing::checked(std::move(policy)),
+            limits = valid(options)](const shard_context& shard) {
+      return std::make_unique<batches_processor>(handler, policy, limits, shard);
+    };
   });
 }
 

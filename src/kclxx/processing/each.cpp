@@ -55,6 +55,7 @@ class each_processor final : public record_processor {
                  const shard_context& shard)
       : shard_(shard), failures_(policy, shard_), handler_(handler.make(shard_)) {}
 
+  [[nodiscard]] checkpoint_mode mode() const override { return checkpoint_mode::manual; }
   void process_records(record_batch batch, const checkpointer& checkpointer) override {
     checkpoint_progress progress(shard_, checkpointer);
     processing::failed_attempts attempts;  // of the first record that is not complete
@@ -114,11 +115,10 @@ class each_processor final : public record_processor {
 
 processor_factory each(record_handler handler, failure_policy policy) {
   return processor_factory::valid_or_not([&]() -> processor_factory {
-    return {[handler = std::move(handler),
-             policy = processing::checked(std::move(policy))](const shard_context& shard) {
-              return std::make_unique<each_processor>(handler, policy, shard);
-            },
-            checkpoint_mode::manual};
+    return [handler = std::move(handler),
+            policy = processing::checked(std::move(policy))](const shard_context& shard) {
+      return std::make_unique<each_processor>(handler, policy, shard);
+    };
   });
 }
 

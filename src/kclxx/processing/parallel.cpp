@@ -22,6 +22,7 @@ class parallel_processor final : public record_processor {
       : dispatcher_(std::move(dispatcher)) {}
   ~parallel_processor() override { dispatcher_->join(); }
 
+  [[nodiscard]] checkpoint_mode mode() const override { return checkpoint_mode::manual; }
   void process_records(record_batch batch, const checkpointer&) override {
     dispatcher_->process(batch);
   }
@@ -51,12 +52,11 @@ parallel_options valid(parallel_options options) {
 template <class Handler>
 processor_factory make(Handler handler, failure_policy policy, parallel_options options) {
   return processor_factory::valid_or_not([&]() -> processor_factory {
-    return {[handler = std::move(handler), policy = processing::checked(std::move(policy)),
-             options = valid(std::move(options))](const shard_context& shard) {
-              return std::make_unique<parallel_processor>(
-                  std::make_shared<processing::dispatcher>(policy, options, shard, handler));
-            },
-            checkpoint_mode::manual};
+    return [handler = std::move(handler), policy = processing::checked(std::move(policy)),
+            options = valid(std::move(options))](const shard_context& shard) {
+      return std::make_unique<parallel_processor>(
+          std::make_shared<processing::dispatcher>(policy, options, shard, handler));
+    };
   });
 }
 

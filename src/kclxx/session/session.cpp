@@ -408,7 +408,7 @@ void session::on_callback_returned(time_point now, outputs& out) {
   checkpoints_.delivered_returned();
   if (phase_ != phase::calling) return;
   phase_ = phase::closing;
-  const bool is_automatic = options_.mode == checkpoint_mode::automatic;
+  const bool is_automatic = mode_ == checkpoint_mode::automatic;
   if (is_automatic) checkpoints_.complete_delivered();
   if (is_automatic || current_->kind == action_kind::shutdown_requested) {
     checkpoints_.make_complete_pending();

@@ -10,6 +10,7 @@
 #include <variant>
 
 #include <kclxx/record_batch.hpp>
+#include <kclxx/record_processor.hpp>
 #include <kclxx/run_options.hpp>
 #include <kclxx/sequence_position.hpp>
 
@@ -85,7 +86,7 @@ class given_up {
   given_up(std::string reason, time_point now)
       : reason_(std::move(reason)), since_(now), last_report_(now) {}
 
-  /// Its construction, or initialize, threw.
+  /// The constructor of the processor threw.
   void lose_processor() noexcept { has_processor_ = false; }
   [[nodiscard]] bool is_called_for(action_kind kind) const noexcept {
     return kind == action_kind::lease_lost && has_processor_;
@@ -146,7 +147,7 @@ class session {
   void on_output_broken(const std::string& reason, outputs& out);
 
   /// The processor needs this mode.
-  void set_mode(checkpoint_mode mode) noexcept { options_.mode = mode; }
+  void set_mode(checkpoint_mode mode) noexcept { mode_ = mode; }
   void on_callback_returned(time_point now, outputs& out);
   /// How user code ended by an exception.
   struct failure {
@@ -251,6 +252,7 @@ class session {
   void leave_now(exit_status status, outputs& out);
 
   run_options options_;
+  checkpoint_mode mode_ = checkpoint_mode::automatic;
   checkpoints checkpoints_;
   phase phase_ = phase::starting;
   std::optional<open_action> current_;

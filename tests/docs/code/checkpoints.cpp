@@ -22,6 +22,9 @@ class slow_writer : public kclxx::record_processor {
   explicit slow_writer(const kclxx::shard_context& shard)
       : shard_(shard), worker_([this](const std::stop_token& stop) { work(stop); }) {}
 
+  [[nodiscard]] kclxx::checkpoint_mode mode() const override {
+    return kclxx::checkpoint_mode::manual;
+  }
   void process_records(kclxx::record_batch batch,
                        const kclxx::checkpointer& checkpointer) override {
     std::unique_lock lock(mutex_);
@@ -56,8 +59,4 @@ class slow_writer : public kclxx::record_processor {
   std::jthread worker_;  // last: it ends before what it uses
 };
 
-int slow_main() {
-  kclxx::run_options options;
-  options.mode = kclxx::checkpoint_mode::manual;
-  return kclxx::run<slow_writer>(options);
-}
+int slow_main() { return kclxx::run<slow_writer>(); }

@@ -98,7 +98,7 @@ class accounted final : public kclxx::record_processor {
   accounted(std::unique_ptr<record_processor> inner, std::shared_ptr<shared_journal> journal)
       : inner_(std::move(inner)), journal_(std::move(journal)) {}
 
-  void initialize(const kclxx::shard_context& shard) override { inner_->initialize(shard); }
+  [[nodiscard]] kclxx::checkpoint_mode mode() const override { return inner_->mode(); }
   void process_records(kclxx::record_batch batch,
                        const kclxx::checkpointer& checkpointer) override {
     inner_->process_records(std::move(batch), checkpointer);
@@ -219,7 +219,7 @@ int main(int argc, char** argv) {
     }();
     return std::make_unique<accounted>(factory(shard), of_shard);
   };
-  const int status = kclxx::run({make, kclxx::checkpoint_mode::manual}, options);
+  const int status = kclxx::run(make, options);
   all.write_exit(status);
   return status;
 }

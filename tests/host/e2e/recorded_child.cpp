@@ -45,11 +45,8 @@ struct options {
 
 class recorded_processor : public kclxx::record_processor {
  public:
-  recorded_processor(options chosen, journals& all) : options_(std::move(chosen)), journals_(all) {}
-
-  void initialize(const kclxx::shard_context& context) override {
-    context_ = &context;
-    journal_ = journals_.add(context.shard_id());
+  recorded_processor(options chosen, journals& all, const kclxx::shard_context& context)
+      : options_(std::move(chosen)), context_(context), journal_(all.add(context.shard_id())) {
     const auto& start = context.start_position();
     journal_
         ->line("initialize", context.shard_id(), start ? start->sequence_number() : "null",
@@ -62,6 +59,11 @@ class recorded_processor : public kclxx::record_processor {
         kclxx::batches([this](const kclxx::record_batch& batch) { process(batch, *checkpointer_); },
                        {}, {.max_records = options_.gather, .linger = std::chrono::hours(1)});
     gathering_ = factory(context);
+  }
+
+  [[nodiscard]] kclxx::checkpoint_mode mode() const override {
+    const bool is_automatic = options_.automatic && !gathering_;
+    return is_automatic ? kclxx::checkpoint_mode::automatic : kclxx::checkpoint_mode::manual;
   }
 
   void process_records(kclxx::record_batch batch,
@@ -102,7 +104,7 @@ class recorded_processor : public kclxx::record_processor {
     journal_->write();
     if (only != nullptr) checkpoint(checkpointer, only->position());
     if (!batch.empty()) last_ = batch.back().position();
-    if (context_->now() - last_checkpoint_ >= options_.checkpoint_every) {
+    if (context_.now() - last_checkpoint_ >= options_.checkpoint_every) {
       checkpoint_all(checkpointer);
     }
   }
@@ -112,14 +114,14 @@ class recorded_processor : public kclxx::record_processor {
     while (std::filesystem::exists(options_.signs + "/stuck")) {
       std::this_thread::sleep_for(milliseconds(50));
     }
-    if (std::filesystem::exists(options_.signs + "/stop")) context_->request_worker_stop();
+    if (std::filesystem::exists(options_.signs + "/stop")) context_.request_worker_stop();
   }
 
   void checkpoint_all(const kclxx::checkpointer& checkpointer) {
     if (options_.automatic || !options_.only.empty() || !last_) return;
     checkpoint(checkpointer, *last_);
     last_.reset();
-    last_checkpoint_ = context_->now();
+    last_checkpoint_ = context_.now();
   }
 
   void checkpoint(const kclxx::checkpointer& checkpointer,
@@ -137,9 +139,8 @@ class recorded_processor : public kclxx::record_processor {
   }
 
   options options_;
-  journals& journals_;
+  const kclxx::shard_context& context_;
   std::unique_ptr<journal> journal_;
-  const kclxx::shard_context* context_ = nullptr;
   std::optional<kclxx::checkpointer> checkpointer_;  // that callbacks get
   std::optional<kclxx::sequence_position> last_;
   kclxx::shard_context::clock::time_point last_checkpoint_;
@@ -185,15 +186,13 @@ int main(int argc, char** argv) {
     return 2;
   }
   kclxx::run_options run_options;
-  if (chosen->automatic) {
-    if (chosen->gather > 0) run_options.mode = kclxx::checkpoint_mode::manual;
-    run_options.checkpoint_interval = *chosen->automatic;
-  } else {
-    run_options.mode = kclxx::checkpoint_mode::manual;
-  }
+  if (chosen->automatic) run_options.checkpoint_interval = *chosen->automatic;
   journals all(chosen->directory);
-  const int status =
-      kclxx::run([&] { return std::make_unique<recorded_processor>(*chosen, all); }, run_options);
+  const int status = kclxx::run(
+      [&](const kclxx::shard_context& shard) {
+        return std::make_unique<recorded_processor>(*chosen, all, shard);
+      },
+      run_options);
   all.write_exit(status);
   return status;
 }

@@ -97,6 +97,7 @@ class program::arrivals final : public record_processor {
   arrivals(program& owner, std::unique_ptr<record_processor> inner)
       : owner_(owner), inner_(std::move(inner)) {}
 
+  [[nodiscard]] checkpoint_mode mode() const override { return inner_->mode(); }
   void process_records(record_batch batch, const checkpointer& checkpointer) override {
     const open_callback open(owner_);
     for (const record& one : batch) owner_.stream_.arrive(one, owner_.daemon_->now());

@@ -35,8 +35,9 @@ const session::time_point start_time{hours(1)};
 class driven_child : private driver::host {
  public:
   explicit driven_child(
-      const run_options& options = {}, processor_factory factory = [](const record_batch&) {})
-      : driver(std::move(factory), options, 1, *this) {}
+      const test::session_options& options = {},
+      processor_factory factory = [](const record_batch&) {})
+      : driver(test::in_mode(std::move(factory), options.mode), options, 1, *this) {}
   /// From now on, what happens is kept in `events`.
   void observe_events() { is_observed_ = true; }
 

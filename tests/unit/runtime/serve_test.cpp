@@ -88,7 +88,7 @@ TEST_CASE("64 sessions run in one process; one that throws and one that is stuck
       daemons.emplace_back(
           [&, i, released = i == stuck ? release.get_future() : std::future<void>()]() mutable {
             const std::string shard_id = "shard-" + std::to_string(i);
-            run_options options = manual();
+            test::session_options options = manual();
             if (i == stuck) options.grace_time = 100ms;
             served_shard shard(
                 [&](const shard_context& context) {
@@ -311,7 +311,7 @@ TEST_CASE("what() of an exception may use the shard", "[serve][P53]") {
 TEST_CASE("a log function that does not return holds up no checkpoint handler", "[serve]") {
   std::promise<void> released;
   awaited_count entered;
-  run_options options = manual();
+  test::session_options options = manual();
   options.log = [&, wait = released.get_future().share()](const log_entry&) {
     ++entered;
     wait.wait();
@@ -348,7 +348,7 @@ TEST_CASE("the log function is not called after serve has returned", "[serve]") 
           kept->log(log_level::warning, "early", std::nullopt);
           return std::make_unique<record_processor_of_nothing>();
         },
-        {.log = [calls](const log_entry&) { ++*calls; }});
+        run_options{.log = [calls](const log_entry&) { ++*calls; }});
     shard.initialize("shard-0");
     CHECK(shard.end() == exit_status::ok);
   }

@@ -18,6 +18,7 @@
 
 #include "support/eventually.hpp"
 #include "support/kept_log.hpp"
+#include "support/run_options.hpp"
 #include "support/scripted_daemon.hpp"
 
 namespace kclxx::test {
@@ -28,7 +29,7 @@ namespace kclxx::test {
 /// thread.
 class served_shard {
  public:
-  explicit served_shard(processor_factory make_processor, run_options options = {}) {
+  explicit served_shard(processor_factory make_processor, session_options options = {}) {
     std::array<int, 2> ends{};
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) == -1) {
       throw std::runtime_error("socketpair");
@@ -36,9 +37,10 @@ class served_shard {
     daemon_ = ends[0];
     child_ = ends[1];
     if (!options.log) options.log = [log = log_](const log_entry& entry) { log->add(entry); };
-    status_ = std::async(std::launch::async, [this, make = std::move(make_processor), options] {
-      return serve({child_, child_}, make, options);
-    });
+    status_ = std::async(std::launch::async,
+                         [this, make = in_mode(std::move(make_processor), options.mode), options] {
+                           return serve({child_, child_}, make, options);
+                         });
   }
   ~served_shard() {
     close();

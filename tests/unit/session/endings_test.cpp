@@ -286,7 +286,7 @@ TEST_CASE("at a shutdown request one checkpoint is tried, however late it is", "
   }
   SECTION("when a backoff would outlast that time") {
     constexpr std::chrono::seconds minute(60);
-    session_dialogue other({.retry = {minute, minute}});
+    session_dialogue other(run_options{.retry = {minute, minute}});
     other.process("101");
     other.answer("ThrottlingException");
     other.shutdown_requested();

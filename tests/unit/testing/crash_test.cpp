@@ -100,9 +100,11 @@ TEST_CASE("a process may crash in its factory, in a timer, a handler and an obse
         ++lives;
         if (where == "factory") crash_once();
         if (where == "timer") shard.after(1s, crash_once);
-        return std::make_unique<recording_processor>(with_batch([&](const checkpointer& to) {
-          if (where == "handler") to.async_checkpoint({}, [&](std::error_code) { crash_once(); });
-        }));
+        return std::make_unique<recording_processor>(
+            shard, with_batch([&](const checkpointer& to) {
+              if (where == "handler")
+                to.async_checkpoint({}, [&](std::error_code) { crash_once(); });
+            }));
       },
       options);
   daemon->initialize();

@@ -27,7 +27,8 @@ namespace {
 /// Returns how it ended.
 class mortal final : public recording_processor {
  public:
-  mortal(bool& is_destroyed, bool& was_told) : is_destroyed_(is_destroyed), was_told_(was_told) {}
+  mortal(const shard_context& shard, bool& is_destroyed, bool& was_told)
+      : recording_processor(shard), is_destroyed_(is_destroyed), was_told_(was_told) {}
   ~mortal() override {
     is_destroyed_ = true;
     std::error_code ec;
@@ -181,7 +182,9 @@ TEST_CASE("a constructor that is fenced gives the shard up, and its timers never
 
 TEST_CASE("a successor gets the records in batches as large as the daemon's", "[testing]") {
   std::vector<std::size_t> sizes;
-  testing::daemon daemon([&](record_batch batch) { sizes.push_back(batch.size()); }, manual());
+  const session_options options = manual();
+  const auto note = [&](record_batch batch) { sizes.push_back(batch.size()); };
+  testing::daemon daemon(in_mode(note, options.mode), options);
   daemon.initialize().deliver(std::vector<std::string>(25'000, "x")).crash().resume();
   CHECK(sizes == std::vector<std::size_t>{25'000, 10'000, 10'000, 5'000});
 }
@@ -191,7 +194,9 @@ TEST_CASE("a processor lives until its daemon's end, a checkpointer beyond it", 
   bool was_told = false;
   std::optional<checkpointer> handle;
   {
-    auto daemon = testing::daemon([&] { return std::make_unique<mortal>(is_destroyed, was_told); });
+    auto daemon = testing::daemon([&](const shard_context& shard) {
+      return std::make_unique<mortal>(shard, is_destroyed, was_told);
+    });
     daemon.initialize().deliver({"a"});
     handle = daemon.processor<mortal>().handle;
     testing::daemon moved = std::move(daemon);

@@ -146,7 +146,7 @@ TEST_CASE("a timer, a task or a failure from another thread is refused at the en
   const shard_context* context = nullptr;
   daemon played([&](const shard_context& shard) {
     context = &shard;
-    return std::make_unique<recording_processor>();
+    return std::make_unique<recording_processor>(shard);
   });
   played.initialize();
   int calls = 0;

@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 namespace {
 
 testing::daemon manual_daemon(const recording_processor::step& script,
-                              const run_options& options = manual()) {
+                              const session_options& options = manual()) {
   return scripted(script, options);
 }
 
@@ -50,7 +50,7 @@ TEST_CASE("a waiting checkpoint is retried, and the clock moves over the backoff
 }
 
 TEST_CASE("a deadline passes in virtual time, to the tick", "[testing]") {
-  run_options options = manual();
+  session_options options = manual();
   options.retry.max_attempts = 1'000'000;
   std::error_code ec;
   std::chrono::steady_clock::duration waited{};
@@ -220,21 +220,22 @@ TEST_CASE("a failure reported elsewhere ends a callback that waits, and the firs
   std::optional<std::chrono::steady_clock::duration> waited;
   std::unique_ptr<detail::thread_pool> pool;
   testing::daemon daemon([&](const shard_context& shard) {
-    return std::make_unique<recording_processor>(with_batch([&](const checkpointer&) {
-      const auto began = shard.now();
-      pool = detail::service_access::of(shard)->make_thread_pool(1);
-      pool->post([&] {
-        shard.fail(std::make_exception_ptr(std::runtime_error("no space left")));
-        shard.fail(std::make_exception_ptr(std::runtime_error("nor here")));
-      });
-      if (sleeps) {
-        shard.sleep_for(1h);
-      } else {
-        detail::service_access::of(shard)->wait_until_notified(began + 1h);
-      }
-      waited = shard.now() - began;
-      throw std::runtime_error("told to stop");
-    }));
+    return std::make_unique<recording_processor>(
+        shard, with_batch([&](const checkpointer&) {
+          const auto began = shard.now();
+          pool = detail::service_access::of(shard)->make_thread_pool(1);
+          pool->post([&] {
+            shard.fail(std::make_exception_ptr(std::runtime_error("no space left")));
+            shard.fail(std::make_exception_ptr(std::runtime_error("nor here")));
+          });
+          if (sleeps) {
+            shard.sleep_for(1h);
+          } else {
+            detail::service_access::of(shard)->wait_until_notified(began + 1h);
+          }
+          waited = shard.now() - began;
+          throw std::runtime_error("told to stop");
+        }));
   });
   daemon.initialize().deliver({"a"});
   INFO(daemon);
@@ -277,7 +278,7 @@ TEST_CASE("the seed varies the waits of all forms, and repeats them", "[testing]
 TEST_CASE("a failure without an exception is refused", "[testing][seam]") {
   testing::daemon daemon([](const shard_context& shard) {
     CHECK_THROWS_AS(shard.fail(nullptr), std::invalid_argument);
-    return std::make_unique<recording_processor>();
+    return std::make_unique<recording_processor>(shard);
   });
   daemon.initialize();
 }
@@ -285,14 +286,15 @@ TEST_CASE("a failure without an exception is refused", "[testing][seam]") {
 TEST_CASE("a processor's line in the log has the shard's id, and is one line", "[testing][seam]") {
   testing::daemon daemon([](const shard_context& shard) {
     shard.log(log_level::warning, "two\nlines");
-    return std::make_unique<recording_processor>();
+    return std::make_unique<recording_processor>(shard);
   });
   daemon.initialize("shard-7");
   CHECK(daemon.log() == std::vector<log_entry>{{log_level::warning, "shard-7", "two\\nlines"}});
 }
 
-TEST_CASE("a factory's checkpoint mode replaces that of the options", "[testing][seam]") {
-  testing::daemon daemon(processor_factory([](record_batch) {}, checkpoint_mode::manual));
+TEST_CASE("a processor says its checkpoint mode: the library checkpoints nothing in manual mode",
+          "[testing][seam]") {
+  auto daemon = scripted({}, manual());
   daemon.initialize().deliver({"a"}).request_shutdown();
   CHECK(daemon.checkpoints().empty());
 }
