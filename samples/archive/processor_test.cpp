@@ -46,7 +46,7 @@ played worker_over(const std::shared_ptr<memory_store>& store) {
         if (*records > 2) --*records;
         return make_processor(store, {.records = *records, .time = 10s})(shard);
       };
-  return played({make, kclxx::checkpoint_mode::manual}, options);
+  return played(make, options);
 }
 
 std::string unpacked(const std::string& content) {

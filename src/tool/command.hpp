@@ -31,7 +31,8 @@ struct command_text {
 enum class child_use {
   none,      ///< "--" is a usage error
   required,  ///< the command starts the program after "--"
-  options,   ///< what follows "--" are options of the program that the command starts; there may be none
+  options,   ///< what follows "--" are options of the program that the command starts; there may be
+             ///< none
 };
 
 /// Adds a command, for its options and callback to be set. `run` outlives the parsing.

@@ -42,7 +42,8 @@ int main(int argc, char** argv) {
   // inherit.
   std::signal(SIGXFSZ, [](int) {});
   CLI::App app(
-      "Records, replays and checks dialogues between the KCL MultiLangDaemon and its children, and\n"
+      "Records, replays and checks dialogues between the KCL MultiLangDaemon and its children, "
+      "and\n"
       "feeds children from a pipe.\n",
       "kclxx");
   app.set_version_flag("--version", std::string("kclxx ") + kclxx::version);

@@ -72,8 +72,8 @@ class fast_batch_parser {
   struct result {
     bool is_whole = false;  ///< the whole line was parsed
     /// Otherwise the offset of the first unparsed byte. The caller overwrites the bytes before it
-    /// with the prologue, for which a parsed record has room, and hands the rest to the JSON parser. 0
-    /// when nothing was parsed.
+    /// with the prologue, for which a parsed record has room, and hands the rest to the JSON
+    /// parser. 0 when nothing was parsed.
     std::size_t rest = 0;
     std::optional<std::chrono::milliseconds> millis_behind_latest;
     highest_position highest;
