@@ -9,7 +9,7 @@
 
 namespace kclxx {
 
-/// Who decides which records may be checkpointed.
+/// It says who decides which records may be checkpointed.
 enum class checkpoint_mode {
   /// The library: a batch's records are complete when process_records has returned.
   automatic,
@@ -38,9 +38,9 @@ class KCLXX_EXPORT record_processor {
   record_processor(const record_processor&) = delete;
   record_processor& operator=(const record_processor&) = delete;
 
-  /// Who decides which of this processor's records may be checkpointed. Called once, right after
-  /// the constructor. A processor that calls another one's functions returns what the other one
-  /// does.
+  /// Says who decides which of this processor's records may be checkpointed. Called once, right
+  /// after the constructor. A processor that calls another one's functions returns what the other
+  /// one does.
   [[nodiscard]] virtual checkpoint_mode mode() const;
 
   /// Processes the next records. With checkpoint_mode::automatic they are complete when it returns.
