@@ -2,7 +2,7 @@
 // Everything that a record processor needs. Headers that only some programs need are not in it:
 // kclxx/asio.hpp (handlers that are coroutines), kclxx/json.hpp (handlers of values that are JSON),
 // kclxx/metrics_recorder.hpp (metrics in another library),
-// kclxx/testing/daemon.hpp (the test kit).
+// kclxx/testing/worker.hpp (the test kit).
 //
 // The default contract of each function and type, unless its comment states something else:
 // Errors: std::bad_alloc alone; none if it is noexcept.

@@ -17,7 +17,7 @@
 #endif
 
 #include <kclxx/archive/testing.hpp>
-#include <kclxx/testing/daemon.hpp>
+#include <kclxx/testing/worker.hpp>
 
 #include "processor.hpp"
 

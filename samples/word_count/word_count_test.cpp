@@ -16,7 +16,7 @@
 #include <catch2/catch.hpp>
 #endif
 
-#include <kclxx/testing/daemon.hpp>
+#include <kclxx/testing/worker.hpp>
 
 #include "counts.hpp"
 #include "disk.hpp"

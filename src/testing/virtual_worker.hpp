@@ -18,12 +18,12 @@
 #include <kclxx/record.hpp>
 #include <kclxx/run_options.hpp>
 #include <kclxx/sequence_position.hpp>
-#include <kclxx/testing/daemon.hpp>
+#include <kclxx/testing/worker.hpp>
 
 #include "base/duration.hpp"
 #include "daemon_model/shard_consumer.hpp"
 #include "session/output.hpp"
-#include "testing/child.hpp"
+#include "testing/virtual_host.hpp"
 #include "testing/virtual_threads.hpp"
 
 namespace kclxx::testing {

@@ -19,7 +19,7 @@
 #include "io/signals.hpp"
 #include "io/stdio_guard.hpp"
 #include "runtime/log_thread.hpp"
-#include "runtime/shard_runtime.hpp"
+#include "runtime/shard_host_threads.hpp"
 #include "sharing/inheritance.hpp"
 #include "sharing/resident.hpp"
 

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include <kclxx/testing/daemon.hpp>
+#include <kclxx/testing/worker.hpp>
 
 #include "simulation/processing/program.hpp"
 #include "simulation/seed_runner.hpp"

@@ -10,7 +10,7 @@
 
 #include <kclxx/processing.hpp>
 #include <kclxx/run_options.hpp>
-#include <kclxx/testing/daemon.hpp>
+#include <kclxx/testing/worker.hpp>
 
 #include "simulation/processing/stream.hpp"
 #include "simulation/run.hpp"

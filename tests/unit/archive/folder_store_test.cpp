@@ -22,7 +22,7 @@
 #include <kclxx/archive/parking_lot.hpp>
 #include <kclxx/archive/testing.hpp>
 #include <kclxx/processing.hpp>
-#include <kclxx/testing/daemon.hpp>
+#include <kclxx/testing/worker.hpp>
 
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"

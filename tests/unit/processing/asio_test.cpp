@@ -31,7 +31,7 @@
 #include <boost/version.hpp>
 
 #include <kclxx/asio.hpp>
-#include <kclxx/testing/daemon.hpp>
+#include <kclxx/testing/worker.hpp>
 
 #include "support/catch.hpp"
 #include "support/eventually.hpp"

@@ -19,7 +19,7 @@
 
 #include <kclxx/asio.hpp>
 #include <kclxx/json.hpp>
-#include <kclxx/testing/daemon.hpp>
+#include <kclxx/testing/worker.hpp>
 
 #include "support/catch.hpp"
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include <kclxx/archive/testing.hpp>
-#include <kclxx/testing/daemon.hpp>
+#include <kclxx/testing/worker.hpp>
 
 #include "processor.hpp"
 

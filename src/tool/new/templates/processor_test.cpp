@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <kclxx/testing/daemon.hpp>
+#include <kclxx/testing/worker.hpp>
 
 // No Java and no network: the test kit plays the daemon, in virtual time.
 TEST(processor, completes_what_it_was_given) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "testing/child.hpp"
+#include "testing/virtual_host.hpp"
 
 #include <algorithm>
 #include <atomic>

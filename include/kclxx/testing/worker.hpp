@@ -18,7 +18,7 @@
 #include <kclxx/run.hpp>
 #include <kclxx/run_options.hpp>
 #include <kclxx/sequence_position.hpp>
-#include <kclxx/testing/daemon_options.hpp>  // IWYU pragma: export
+#include <kclxx/testing/worker_options.hpp>  // IWYU pragma: export
 
 namespace kclxx::testing {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/shard_dialogue.hpp"
+#include "runtime/shard_host.hpp"
 
 #include <algorithm>
 #include <random>

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include <kclxx/testing/daemon.hpp>
+#include <kclxx/testing/worker.hpp>
 
 #include "testing/virtual_worker.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/shard_runtime.hpp"
+#include "runtime/shard_host_threads.hpp"
 
 #include <chrono>
 #include <string>

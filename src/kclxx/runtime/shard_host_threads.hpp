@@ -15,7 +15,7 @@
 
 #include "base/environment.hpp"
 #include "io/process_identity.hpp"
-#include "runtime/shard_dialogue.hpp"
+#include "runtime/shard_host.hpp"
 
 namespace kclxx::runtime {
 
