@@ -21,7 +21,7 @@
 
 #include "processor.hpp"
 
-using played = kclxx::testing::daemon;
+using played = kclxx::testing::worker;
 using kclxx::archive::testing::memory_store;
 using namespace std::chrono_literals;
 

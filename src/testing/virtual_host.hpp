@@ -31,9 +31,9 @@ namespace kclxx::testing {
 /// One child process: a session_driver in virtual time. The test's thread runs its callbacks.
 ///
 /// Lifetime: checkpointers share it, and call nobody once it is killed.
-class child final : public detail::shard_service,
-                    public std::enable_shared_from_this<child>,
-                    private driver::host {
+class virtual_host final : public detail::shard_service,
+                           public std::enable_shared_from_this<virtual_host>,
+                           private driver::host {
  public:
   using time_point = virtual_clock::clock::time_point;
 
@@ -54,8 +54,8 @@ class child final : public detail::shard_service,
     std::uint32_t seed;
   };
 
-  child(configuration settings, std::shared_ptr<virtual_clock> time, std::shared_ptr<usage> usage,
-        std::shared_ptr<idle_time> idle, surroundings around);
+  virtual_host(configuration settings, std::shared_ptr<virtual_clock> time,
+               std::shared_ptr<usage> usage, std::shared_ptr<idle_time> idle, surroundings around);
 
   /// From the daemon; read by settle.
   void receive(std::string line) { unread_.push_back(std::move(line)); }

@@ -59,7 +59,7 @@ class usage {
 
  private:
   static std::string elsewhere() {
-    return " was called on another thread than the one that made the kclxx::testing::daemon: the "
+    return " was called on another thread than the one that made the kclxx::testing::worker: the "
            "test kit runs one thing at a time, on that thread and on its own (docs/testing.md "
            "describes how to test a processor with worker threads)";
   }
@@ -111,7 +111,7 @@ class idle_time {
     if (passed_ > limit_) {
       return std::to_string(duration_cast<hours>(passed_).count()) +
              " hours of virtual time have passed without progress (see "
-             "daemon_options::idle_limit)";
+             "worker_options::idle_limit)";
     }
     return "user code has run " + std::to_string(std::max(all_steps_, tasks_)) +
            " times without progress" +

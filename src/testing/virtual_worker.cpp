@@ -207,8 +207,8 @@ void observations::note(std::string_view source, std::string_view text) {
 
 using protocol::action_kind;
 
-daemon::virtual_worker::virtual_worker(processor_factory make_processor, const run_options& options,
-                                       daemon_options settings)
+worker::virtual_worker::virtual_worker(processor_factory make_processor, const run_options& options,
+                                       worker_options settings)
     : make_processor_(std::move(make_processor)),
       options_(options),
       settings_(std::move(settings)),
@@ -218,7 +218,7 @@ daemon::virtual_worker::virtual_worker(processor_factory make_processor, const r
   start_child();
 }
 
-daemon::virtual_worker::virtual_worker(const virtual_worker& predecessor, std::uint32_t seed)
+worker::virtual_worker::virtual_worker(const virtual_worker& predecessor, std::uint32_t seed)
     : make_processor_(predecessor.make_processor_),
       options_(predecessor.options_),
       settings_(predecessor.settings_),
@@ -231,47 +231,47 @@ daemon::virtual_worker::virtual_worker(const virtual_worker& predecessor, std::u
   start_child();
 }
 
-daemon::virtual_worker::~virtual_worker() {
+worker::virtual_worker::~virtual_worker() {
   // The test is over, not the process killed: what the processor holds is released.
   if (!child_->is_gone()) child_->finish();
 }
 
-void daemon::virtual_worker::start_child() {
+void worker::virtual_worker::start_child() {
   is_asked_to_stop_ = false;
   if (child_ && child_->thrown()) thrown_ = child_->thrown();
   shard_context::fields names{.stream_name = settings_.stream_name,
                               .application_name = settings_.application_name,
                               .worker_id = settings_.worker_id};
-  child_ = std::make_shared<testing::child>(
-      testing::child::configuration{make_processor_, options_, std::move(names), settings_.seed},
+  child_ = std::make_shared<virtual_host>(
+      virtual_host::configuration{make_processor_, options_, std::move(names), settings_.seed},
       clock_, usage_, idle_,
-      testing::child::surroundings{[this](std::string_view line) {
-                                     if (!line.empty()) seen_.note("child", line);
-                                     daemon_model::daemon_events out;
-                                     consumer_->on_line(line, out);
-                                     take(std::move(out));
-                                   },
-                                   [this](const log_entry& entry) { seen_.log(entry); },
-                                   [this](protocol::action_kind kind) { on_callback(kind); },
-                                   [this] { on_wait_without_end(); },
-                                   [this] {
-                                     if (!std::exchange(is_asked_to_stop_, true)) {
-                                       seen_.note("child", "asks the worker to stop");
-                                     }
-                                   },
-                                   [this] {
-                                     seen_.note("daemon", "leaves: its shutdown_grace is over");
-                                     close_input();
-                                   },
-                                   [this](kclxx::exit_status status) { on_left(status); }});
+      virtual_host::surroundings{[this](std::string_view line) {
+                                   if (!line.empty()) seen_.note("child", line);
+                                   daemon_model::daemon_events out;
+                                   consumer_->on_line(line, out);
+                                   take(std::move(out));
+                                 },
+                                 [this](const log_entry& entry) { seen_.log(entry); },
+                                 [this](protocol::action_kind kind) { on_callback(kind); },
+                                 [this] { on_wait_without_end(); },
+                                 [this] {
+                                   if (!std::exchange(is_asked_to_stop_, true)) {
+                                     seen_.note("child", "asks the worker to stop");
+                                   }
+                                 },
+                                 [this] {
+                                   seen_.note("daemon", "leaves: its shutdown_grace is over");
+                                   close_input();
+                                 },
+                                 [this](kclxx::exit_status status) { on_left(status); }});
 }
 
-void daemon::virtual_worker::change_lease(daemon_model::lease changed) {
+void worker::virtual_worker::change_lease(daemon_model::lease changed) {
   lease_ = std::move(changed);
   hold_lease();
 }
 
-void daemon::virtual_worker::hold_lease() {
+void worker::virtual_worker::hold_lease() {
   lease_.set_fault([this](const sequence_position&) -> std::optional<std::string> {
     if (faults_.empty()) return std::nullopt;
     std::string name = std::move(faults_.front());
@@ -281,7 +281,7 @@ void daemon::virtual_worker::hold_lease() {
   consumer_.emplace(lease_);
 }
 
-void daemon::virtual_worker::run_function(const char* name, const std::function<void()>& body) {
+void worker::virtual_worker::run_function(const char* name, const std::function<void()>& body) {
   usage_->require_owner(name);
   if (child_->is_running_user_code()) {
     usage_->refuse_in_callback(std::string(name) +
@@ -295,19 +295,19 @@ void daemon::virtual_worker::run_function(const char* name, const std::function<
   usage_->raise_remembered();
 }
 
-void daemon::virtual_worker::shut_down_if_asked() {
+void worker::virtual_worker::shut_down_if_asked() {
   if (!is_asked_to_stop_ || !why_not(action_kind::shutdown_requested).empty()) return;
   call(action_kind::shutdown_requested);
   run_until_quiet();
 }
 
-void daemon::virtual_worker::require(const char* name, action_kind kind) const {
+void worker::virtual_worker::require(const char* name, action_kind kind) const {
   if (const std::string why = why_not(kind); !why.empty()) {
     throw std::logic_error(std::string(name) + ": " + why);
   }
 }
 
-std::string daemon::virtual_worker::why_not(action_kind kind) const {
+std::string worker::virtual_worker::why_not(action_kind kind) const {
   if (child_->is_gone()) return "the child crashed; resume() starts a successor";
   if (child_->status()) return how_it_left();
   if (consumer_->can_call(kind)) return {};
@@ -320,7 +320,7 @@ std::string daemon::virtual_worker::why_not(action_kind kind) const {
   return "after shutdownRequested a daemon sends an ending or closes the input, nothing else";
 }
 
-std::string daemon::virtual_worker::how_it_left() const {
+std::string worker::virtual_worker::how_it_left() const {
   std::string text =
       "the child has left with exit status " + std::to_string(static_cast<int>(*child_->status()));
   const auto last =
@@ -332,7 +332,7 @@ std::string daemon::virtual_worker::how_it_left() const {
   return text;
 }
 
-void daemon::virtual_worker::run_until_quiet() {
+void worker::virtual_worker::run_until_quiet() {
   for (;;) {
     if (idle_->is_over() && !child_->is_gone() && !child_->status()) {
       on_wait_without_end();
@@ -355,7 +355,7 @@ void daemon::virtual_worker::run_until_quiet() {
   }
 }
 
-void daemon::virtual_worker::send(action_kind kind, std::string_view action, std::string line,
+void worker::virtual_worker::send(action_kind kind, std::string_view action, std::string line,
                                   const std::optional<sequence_position>& largest) {
   seen_.note("daemon", line);
   child_->receive(std::move(line));
@@ -364,7 +364,7 @@ void daemon::virtual_worker::send(action_kind kind, std::string_view action, std
   take(std::move(out));
 }
 
-void daemon::virtual_worker::initialize(std::string_view shard_id, const sequence_position& start) {
+void worker::virtual_worker::initialize(std::string_view shard_id, const sequence_position& start) {
   run_function("initialize", [&] {
     if (is_initialized_ && child_->is_gone()) {
       throw std::logic_error("initialize: " + why_not(action_kind::initialize));
@@ -379,14 +379,14 @@ void daemon::virtual_worker::initialize(std::string_view shard_id, const sequenc
   });
 }
 
-void daemon::virtual_worker::send_initialize() {
+void worker::virtual_worker::send_initialize() {
   is_initialized_ = true;
   read_ = lease_.checkpoint();
   send(action_kind::initialize, protocol::action_name(action_kind::initialize),
        daemon_model::initialize_line(shard_id_, read_), std::nullopt);
 }
 
-void daemon::virtual_worker::deliver(
+void worker::virtual_worker::deliver(
     const char* name, const std::function<delivered_records::batch(delivered_records&)>& make) {
   run_function(name, [&] {
     require(name, action_kind::process_records);
@@ -396,7 +396,7 @@ void daemon::virtual_worker::deliver(
   });
 }
 
-void daemon::virtual_worker::deliver_missed() {
+void worker::virtual_worker::deliver_missed() {
   for (auto& batch : records_->after(read_)) {
     deliver(std::move(batch));
     run_until_quiet();
@@ -404,27 +404,27 @@ void daemon::virtual_worker::deliver_missed() {
   }
 }
 
-void daemon::virtual_worker::deliver(delivered_records::batch batch) {
+void worker::virtual_worker::deliver(delivered_records::batch batch) {
   if (batch.largest) read_ = std::max(read_, *batch.largest);
   send(action_kind::process_records, protocol::action_name(action_kind::process_records),
        std::move(batch.line), batch.largest);
 }
 
-void daemon::virtual_worker::call(const char* name, action_kind kind) {
+void worker::virtual_worker::call(const char* name, action_kind kind) {
   run_function(name, [&] {
     require(name, kind);
     call(kind);
   });
 }
 
-void daemon::virtual_worker::call(action_kind kind) {
+void worker::virtual_worker::call(action_kind kind) {
   if (kind == action_kind::shutdown_requested && settings_.shutdown_grace) {
     child_->end_daemon_at(clock_->now() + detail::clamped(*settings_.shutdown_grace));
   }
   send(kind, protocol::action_name(kind), daemon_model::action_line(kind), std::nullopt);
 }
 
-void daemon::virtual_worker::end_input() {
+void worker::virtual_worker::end_input() {
   usage_->require_owner("end_input");
   const auto close = [this] {
     if (child_->is_gone()) throw std::logic_error("end_input: the child crashed");
@@ -439,13 +439,13 @@ void daemon::virtual_worker::end_input() {
   }
 }
 
-void daemon::virtual_worker::close_input() {
+void worker::virtual_worker::close_input() {
   daemon_model::daemon_events out;
   consumer_->close(out);
   take(std::move(out));
 }
 
-void daemon::virtual_worker::advance(milliseconds time) {
+void worker::virtual_worker::advance(milliseconds time) {
   usage_->require_owner("advance");
   if (time < milliseconds(0)) throw std::invalid_argument("advance: time does not go backwards");
   const auto until = clock_->now() + detail::clamped(time);
@@ -462,7 +462,7 @@ void daemon::virtual_worker::advance(milliseconds time) {
   });
 }
 
-void daemon::virtual_worker::crash() {
+void worker::virtual_worker::crash() {
   usage_->require_owner("crash");
   const auto kill = [this] {
     if (child_->is_gone()) throw std::logic_error("crash: the child crashed already");
@@ -476,14 +476,14 @@ void daemon::virtual_worker::crash() {
   child_->leave_callback_of_the_dead();
 }
 
-void daemon::virtual_worker::require_shard(const std::string& name) const {
+void worker::virtual_worker::require_shard(const std::string& name) const {
   if (!is_initialized_) throw std::logic_error(name + ": initialize comes first");
   if (lease_.checkpoint() == sequence_position("SHARD_END")) {
     throw std::logic_error(name + ": the shard is finished, nobody reads it again");
   }
 }
 
-void daemon::virtual_worker::resume() {
+void worker::virtual_worker::resume() {
   run_function("resume", [&] {
     require_shard("resume");
     if (!child_->is_gone() && !child_->status()) {
@@ -499,7 +499,7 @@ void daemon::virtual_worker::resume() {
   });
 }
 
-std::unique_ptr<daemon::virtual_worker> daemon::virtual_worker::start_successor() {
+std::unique_ptr<worker::virtual_worker> worker::virtual_worker::start_successor() {
   usage_->require_owner("start_successor");
   require_shard("start_successor");
   auto successor = std::make_unique<virtual_worker>(*this, settings_.seed + 1);
@@ -508,39 +508,39 @@ std::unique_ptr<daemon::virtual_worker> daemon::virtual_worker::start_successor(
   return successor;
 }
 
-void daemon::virtual_worker::begin_successor() {
+void worker::virtual_worker::begin_successor() {
   send_initialize();
   run_until_quiet();
   if (!child_->status()) deliver_missed();  // else its initialize failed
 }
 
-void daemon::virtual_worker::lose_lease_silently() {
+void worker::virtual_worker::lose_lease_silently() {
   usage_->require_owner("lose_lease_silently");
   lease_.lose();
 }
 
-void daemon::virtual_worker::end_input_in_next_callback() {
+void worker::virtual_worker::end_input_in_next_callback() {
   usage_->require_owner("end_input_in_next_callback");
   ends_input_in_callback_ = true;
 }
 
-void daemon::virtual_worker::fail_next_checkpoint(std::string_view exception, int times) {
+void worker::virtual_worker::fail_next_checkpoint(std::string_view exception, int times) {
   usage_->require_owner("fail_next_checkpoint");
   if (times < 1) throw std::invalid_argument("fail_next_checkpoint: times is less than 1");
   faults_.insert(faults_.end(), static_cast<std::size_t>(times), std::string(exception));
 }
 
-std::string daemon::virtual_worker::unmet_faults() const {
+std::string worker::virtual_worker::unmet_faults() const {
   if (faults_.empty()) return {};
   return "           faults that no checkpoint has met: " + std::to_string(faults_.size()) +
          ", the next is " + faults_.front() + "\n";
 }
 
-daemon::milliseconds daemon::virtual_worker::arrival() const {
+worker::milliseconds worker::virtual_worker::arrival() const {
   return virtual_clock::first_date + clock_->elapsed();
 }
 
-void daemon::virtual_worker::take(daemon_model::daemon_events happened) {
+void worker::virtual_worker::take(daemon_model::daemon_events happened) {
   for (daemon_model::daemon_event& event : happened) {
     if (auto* answer = std::get_if<daemon_model::answered>(&event)) {
       seen_.answered(*answer, consumer_->checkpointer().last());
@@ -553,12 +553,12 @@ void daemon::virtual_worker::take(daemon_model::daemon_events happened) {
   }
 }
 
-void daemon::virtual_worker::on_callback(protocol::action_kind kind) {
+void worker::virtual_worker::on_callback(protocol::action_kind kind) {
   seen_.callback(kind);
   if (std::exchange(ends_input_in_callback_, false)) end_input();
 }
 
-void daemon::virtual_worker::on_wait_without_end() {
+void worker::virtual_worker::on_wait_without_end() {
   std::string why = "a wait without end: " + idle_->text() + ", so the child was killed";
   if (child_->runs_executors()) {
     why +=
@@ -570,7 +570,7 @@ void daemon::virtual_worker::on_wait_without_end() {
   usage_->remember(std::move(why));
 }
 
-void daemon::virtual_worker::on_left(kclxx::exit_status status) {
+void worker::virtual_worker::on_left(kclxx::exit_status status) {
   seen_.note("child", "left with exit status " + std::to_string(static_cast<int>(status)));
   if (child_->status() != status) return;  // while its processor was destroyed
   daemon_model::daemon_events out;

@@ -87,7 +87,7 @@ class observations {
   [[nodiscard]] const std::vector<sequence_position>& checkpoints() const noexcept {
     return checkpoints_;
   }
-  [[nodiscard]] const std::vector<daemon::checkpoint_attempt>& attempts() const noexcept {
+  [[nodiscard]] const std::vector<worker::checkpoint_attempt>& attempts() const noexcept {
     return attempts_;
   }
   [[nodiscard]] const std::vector<log_entry>& log() const noexcept { return log_; }
@@ -97,7 +97,7 @@ class observations {
  private:
   std::shared_ptr<const virtual_clock> clock_;
   std::vector<sequence_position> checkpoints_;
-  std::vector<daemon::checkpoint_attempt> attempts_;
+  std::vector<worker::checkpoint_attempt> attempts_;
   std::vector<log_entry> log_;
   std::vector<std::string> callbacks_;
   std::string dialogue_;
@@ -105,17 +105,17 @@ class observations {
 
 /// One worker in virtual time: joins the daemon model and one child at a time, and runs them until
 /// both are quiet.
-class daemon::virtual_worker {
+class worker::virtual_worker {
  public:
   virtual_worker(processor_factory make_processor, const run_options& options,
-                 daemon_options settings);
+                 worker_options settings);
   /// The daemon of another worker, which takes the lease from the predecessor.
   explicit virtual_worker(const virtual_worker& predecessor, std::uint32_t seed);
   virtual_worker(const virtual_worker&) = delete;
   virtual_worker& operator=(const virtual_worker&) = delete;
   ~virtual_worker();
 
-  // The functions of testing::daemon; `name` is the function's, for messages.
+  // The functions of testing::worker; `name` is the function's, for messages.
   void initialize(std::string_view shard_id, const sequence_position& start);
   /// `make`: adds the batch to the records; called when it can be delivered.
   void deliver(const char* name,
@@ -132,7 +132,7 @@ class daemon::virtual_worker {
 
   [[nodiscard]] const observations& seen() const noexcept { return seen_; }
   [[nodiscard]] const daemon_model::lease& lease() const noexcept { return lease_; }
-  [[nodiscard]] testing::child& child() const noexcept { return *child_; }
+  [[nodiscard]] virtual_host& child() const noexcept { return *child_; }
   [[nodiscard]] const virtual_clock& clock() const noexcept { return *clock_; }
   [[nodiscard]] const std::exception_ptr& thrown() const noexcept {
     return child_->thrown() ? child_->thrown() : thrown_;
@@ -174,7 +174,7 @@ class daemon::virtual_worker {
 
   processor_factory make_processor_;
   run_options options_;
-  daemon_options settings_;
+  worker_options settings_;
   std::shared_ptr<virtual_clock> clock_ = std::make_shared<virtual_clock>();
   std::shared_ptr<usage> usage_ = std::make_shared<usage>();
   std::shared_ptr<idle_time> idle_ =
@@ -186,7 +186,7 @@ class daemon::virtual_worker {
   std::deque<std::string> faults_;
   daemon_model::lease lease_;
   std::optional<daemon_model::shard_consumer> consumer_;
-  std::shared_ptr<testing::child> child_;
+  std::shared_ptr<virtual_host> child_;
   std::exception_ptr thrown_;  // of earlier children
   bool is_initialized_ = false;
   bool ends_input_in_callback_ = false;

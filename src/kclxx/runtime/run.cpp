@@ -33,27 +33,27 @@ class handed_session final : public sharing::shard_session {
   handed_session(const sharing::handed_shard& shard, io::event_loop& loop,
                  std::function<void()> on_stuck, const processor_factory& make_processor,
                  const run_options& options)
-      : runtime_(make_runtime(configuration(shard, loop), make_processor, options,
-                              variables_of(shard), std::move(on_stuck))),
+      : threads_(make_host_threads(configuration(shard, loop), make_processor, options,
+                                   variables_of(shard), std::move(on_stuck))),
         options_(options) {}
 
   exit_status serve() override {
     try {
-      return runtime_->serve();
+      return threads_->serve();
     } catch (const std::exception& error) {
       log_failure(options_, error);
       return exit_status::start_failed;
     }
   }
-  void leave_loop() override { runtime_->dialogue().leave_loop(); }
-  void end_input() override { runtime_->dialogue().end_input(); }
+  void leave_loop() override { threads_->host().leave_loop(); }
+  void end_input() override { threads_->host().end_input(); }
 
  private:
   static detail::environment variables_of(const sharing::handed_shard& shard) {
     return [&shard](const char* name) { return shard.variable(name); };
   }
-  static shard_runtime::configuration configuration(const sharing::handed_shard& shard,
-                                                    io::event_loop& loop) {
+  static shard_host_threads::configuration configuration(const sharing::handed_shard& shard,
+                                                         io::event_loop& loop) {
     io::enlarge_pipe(shard.input.get());
     return {.input = shard.input.get(),
             .output = shard.output.get(),
@@ -63,7 +63,7 @@ class handed_session final : public sharing::shard_session {
             .shared_loop = &loop};
   }
 
-  std::shared_ptr<shard_runtime> runtime_;
+  std::shared_ptr<shard_host_threads> threads_;
   const run_options& options_;
 };
 
@@ -111,7 +111,7 @@ namespace kclxx {
 
 namespace {
 
-using runtime::shard_runtime;
+using runtime::shard_host_threads;
 
 /// The parent, if it may be a daemon: who writes to the input lives, and has started this process.
 io::process_identity parent_daemon(const io::stdio_guard& stdio) {
@@ -121,11 +121,12 @@ io::process_identity parent_daemon(const io::stdio_guard& stdio) {
   return ::poll(&input, 1, 0) == 0 ? parent : io::process_identity{};
 }
 
-exit_status serve(const shard_runtime::configuration& configuration,
+exit_status serve(const shard_host_threads::configuration& configuration,
                   const processor_factory& make_processor, const run_options& options) {
   try {
     make_processor.require_valid();
-    return runtime::make_runtime(configuration, make_processor, options, detail::own_environment)
+    return runtime::make_host_threads(configuration, make_processor, options,
+                                      detail::own_environment)
         ->serve();
   } catch (const std::exception& error) {
     runtime::log_failure(options, error);

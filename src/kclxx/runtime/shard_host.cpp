@@ -34,8 +34,8 @@ constexpr milliseconds end_interval{100};
 
 }  // namespace
 
-shard_dialogue::shard_dialogue(configuration settings, stuck_function on_stuck,
-                               processor_factory make_processor, const run_options& options)
+shard_host::shard_host(configuration settings, stuck_function on_stuck,
+                       processor_factory make_processor, const run_options& options)
     : settings_(std::move(settings)),
       on_stuck_(std::move(on_stuck)),
       tasks_(options, settings_.log),
@@ -46,7 +46,7 @@ shard_dialogue::shard_dialogue(configuration settings, stuck_function on_stuck,
       reactor_(settings_.input, all_timers, handlers(), settings_.shared_loop) {}
 
 /// Its threads may outlive this object.
-void shard_dialogue::start_observation() {
+void shard_host::start_observation() {
   const auto write = [self = weak_from_this()](log_level level, const std::string& text) {
     if (const auto keep = self.lock()) keep->log(level, text, std::nullopt);
   };
@@ -66,19 +66,19 @@ void shard_dialogue::start_observation() {
                                         }});
 }
 
-std::optional<exit_status> shard_dialogue::status() const {
+std::optional<exit_status> shard_host::status() const {
   const std::lock_guard lock(mutex_);
   return driver_.status();
 }
 
-void shard_dialogue::end_input() noexcept {
+void shard_host::end_input() noexcept {
   const std::lock_guard lock(mutex_);
   driver_.on_end_of_input(false);
 }
 
 // The callbacks' thread.
 
-void shard_dialogue::run() noexcept {
+void shard_host::run() noexcept {
   const auto self = shared_from_this();
   settings_.names.stop_token = tasks_.stop_token();
   run_callbacks();
@@ -91,7 +91,7 @@ void shard_dialogue::run() noexcept {
   tasks_.end_log_function();
 }
 
-void shard_dialogue::run_callbacks() {
+void shard_host::run_callbacks() {
   session_lock lock(mutex_);
   callbacks_thread_ = std::this_thread::get_id();
   while (!driver_.status()) {
@@ -112,7 +112,7 @@ void shard_dialogue::run_callbacks() {
 }
 
 template <class Function>
-void shard_dialogue::run_user_code(session_lock& lock, user_code running, Function function) {
+void shard_host::run_user_code(session_lock& lock, user_code running, Function function) {
   user_code_ = running;
   user_code_began_ = clock::now();
   watch();
@@ -124,7 +124,7 @@ void shard_dialogue::run_user_code(session_lock& lock, user_code running, Functi
   user_code_ = user_code::none;
 }
 
-void shard_dialogue::run_callback(session_lock& lock) {
+void shard_host::run_callback(session_lock& lock) {
   session::call call = *std::exchange(call_, std::nullopt);
   driver::session_driver::callback_result result;
   run_user_code(lock, user_code::callback, [&] {
@@ -134,7 +134,7 @@ void shard_dialogue::run_callback(session_lock& lock) {
   drop(lock, result.thrown);
 }
 
-void shard_dialogue::run_timer(session_lock& lock, driver::shard_timers::function timer) {
+void shard_host::run_timer(session_lock& lock, driver::shard_timers::function timer) {
   std::exception_ptr thrown;
   session::session::failure why{};
   run_user_code(lock, user_code::between, [&] {
@@ -152,13 +152,13 @@ void shard_dialogue::run_timer(session_lock& lock, driver::shard_timers::functio
 }
 
 /// Its destructor is the user's.
-void shard_dialogue::drop(session_lock& lock, std::exception_ptr& thrown) {
+void shard_host::drop(session_lock& lock, std::exception_ptr& thrown) {
   if (!thrown) return;
   const detail::unlocked meanwhile(lock);
   thrown = nullptr;
 }
 
-void shard_dialogue::wait_for_work(session_lock& lock) {
+void shard_host::wait_for_work(session_lock& lock) {
   const auto due = timers_.next_due();
   if (reader_ == reader::callbacks && may_read()) {
     read(lock, due);
@@ -170,7 +170,7 @@ void shard_dialogue::wait_for_work(session_lock& lock) {
 }
 
 /// Waits until all user code has returned.
-void shard_dialogue::finish_user_code() {
+void shard_host::finish_user_code() {
   for (;;) {
     tasks_.finish();
     std::vector<driver::shard_timers::function> dropped;  // destroyed without the lock
@@ -181,7 +181,7 @@ void shard_dialogue::finish_user_code() {
   }
 }
 
-void shard_dialogue::finish_observation(time_point deadline) {
+void shard_host::finish_observation(time_point deadline) {
   if (!observation_ || observation_->finish(deadline)) return;
   log(log_level::warning, "an observer, or the directory of the metrics, took too long at the end",
       std::nullopt);
@@ -189,13 +189,13 @@ void shard_dialogue::finish_observation(time_point deadline) {
 
 // Who reads.
 
-bool shard_dialogue::may_read() const {
+bool shard_host::may_read() const {
   return !driver_.status() && !driver_.has_early_line() && !output_.keeps_lines() &&
          !input_.has_ended();
 }
 
 /// False when there was none.
-bool shard_dialogue::hand_over_lines(session_lock& lock) {
+bool shard_host::hand_over_lines(session_lock& lock) {
   for (bool has_any = false;; has_any = true) {
     if (!input_.may_have_line() || !may_read()) return has_any;
     auto line = [&] {
@@ -208,32 +208,32 @@ bool shard_dialogue::hand_over_lines(session_lock& lock) {
   }
 }
 
-void shard_dialogue::let_loop_read() {
+void shard_host::let_loop_read() {
   if (io::is_file(settings_.input)) return;
   reader_ = reader::loop;
   reactor_.resume();
 }
 
 // One watch serves many short callbacks: it is started again only when it is over.
-void shard_dialogue::watch() {
+void shard_host::watch() {
   if (std::exchange(is_watched_, true)) return;
   const auto left = session::callback_patience - user_code_time();
   reactor_.arm(watch_timer, left > milliseconds(0) ? left : session::callback_patience);
 }
 
 // One look serves many lines that wait for a moment only.
-void shard_dialogue::watch_for_end() {
+void shard_host::watch_for_end() {
   if (!std::exchange(is_end_watched_, true)) reactor_.arm(end_timer, end_interval);
 }
 
-void shard_dialogue::on_line_waits() {
+void shard_host::on_line_waits() {
   const std::lock_guard lock(mutex_);
   is_end_watched_ = false;
   if (!driver_.has_early_line() || driver_.status()) return;
   io::has_ended(settings_.input) ? driver_.on_end_behind_line() : watch_for_end();
 }
 
-void shard_dialogue::on_watch() {
+void shard_host::on_watch() {
   const std::lock_guard lock(mutex_);
   is_watched_ = false;
   // After a read, the callbacks' thread starts the watch again.
@@ -245,12 +245,12 @@ void shard_dialogue::on_watch() {
   if (user_code_ == user_code::callback) driver_.on_callback_lasts();
 }
 
-milliseconds shard_dialogue::user_code_time() const {
+milliseconds shard_host::user_code_time() const {
   return std::chrono::floor<milliseconds>(clock::now() - user_code_began_);
 }
 
 /// On the callbacks' thread: hands over what was read before, or else waits for input once.
-void shard_dialogue::read(session_lock& lock, const std::optional<time_point>& deadline) {
+void shard_host::read(session_lock& lock, const std::optional<time_point>& deadline) {
   reader_ = reader::callbacks_reading;
   if (!hand_over_lines(lock) && may_read()) {
     {
@@ -262,7 +262,7 @@ void shard_dialogue::read(session_lock& lock, const std::optional<time_point>& d
   reader_ = reader::callbacks;
 }
 
-void shard_dialogue::await_input(const std::optional<time_point>& deadline) {
+void shard_host::await_input(const std::optional<time_point>& deadline) {
   std::optional<milliseconds> limit;
   if (input_.holds_large_memory()) limit = line_input::idle_time;
   if (deadline) {
@@ -274,12 +274,12 @@ void shard_dialogue::await_input(const std::optional<time_point>& deadline) {
   if (found == io::input_poll::result::readable) input_.read();
 }
 
-io::reactor::handlers shard_dialogue::handlers() {
+io::reactor::handlers shard_host::handlers() {
   return {[this] { on_readable(); }, [this](std::size_t timer) { on_timer(timer); }};
 }
 
 /// It looks for input itself, and reads once.
-void shard_dialogue::on_readable() {
+void shard_host::on_readable() {
   session_lock lock(mutex_);
   if (reader_ != reader::loop) return reactor_.leave_input();
   hand_over_lines(lock);
@@ -307,7 +307,7 @@ void shard_dialogue::on_readable() {
   answered_.notify_all();
 }
 
-void shard_dialogue::on_idle() {
+void shard_host::on_idle() {
   {
     const std::lock_guard lock(mutex_);
     if (reader_ != reader::loop) return;
@@ -318,7 +318,7 @@ void shard_dialogue::on_idle() {
 
 // The loop's timers.
 
-void shard_dialogue::on_timer(std::size_t timer) {
+void shard_host::on_timer(std::size_t timer) {
   switch (timer) {
     case idle_timer:
       return on_idle();
@@ -338,7 +338,7 @@ void shard_dialogue::on_timer(std::size_t timer) {
   }
 }
 
-void shard_dialogue::on_output() {
+void shard_host::on_output() {
   const std::lock_guard lock(mutex_);
   if (const std::error_code ec = output_.write_kept()) driver_.on_output_broken(ec);
   if (output_.keeps_lines()) return reactor_.arm(output_timer, output_pause);
@@ -346,7 +346,7 @@ void shard_dialogue::on_output() {
 }
 
 /// What was in the way of reading may be gone.
-void shard_dialogue::continue_reading() {
+void shard_host::continue_reading() {
   if (reader_ == reader::callbacks) {
     has_work_.notify_one();
     answered_.notify_all();
@@ -355,7 +355,7 @@ void shard_dialogue::continue_reading() {
   }
 }
 
-void shard_dialogue::on_end(std::size_t timer) {
+void shard_host::on_end(std::size_t timer) {
   session_lock lock(mutex_);
   const bool is_returned = user_code_ == user_code::none;
   lock.unlock();
@@ -370,7 +370,7 @@ void shard_dialogue::on_end(std::size_t timer) {
 
 // driver::host
 
-std::error_code shard_dialogue::write(std::string_view lines) {
+std::error_code shard_host::write(std::string_view lines) {
   const std::error_code ec = output_.write(lines);
   if (output_.keeps_lines()) {
     reactor_.arm(output_timer, output_pause);
@@ -380,12 +380,12 @@ std::error_code shard_dialogue::write(std::string_view lines) {
   return ec;
 }
 
-void shard_dialogue::arm(session::timer timer, milliseconds delay) {
+void shard_host::arm(session::timer timer, milliseconds delay) {
   if (timer == session::timer::grace) grace_end_ = clock::now() + delay;
   reactor_.arm(static_cast<std::size_t>(timer), delay);
 }
 
-void shard_dialogue::call(session::call call) {
+void shard_host::call(session::call call) {
   if (call.kind == protocol::action_kind::initialize) {
     shard_id_ = call.shard_id;
     if (observation_) observation_->name_shard(call.shard_id);
@@ -394,12 +394,12 @@ void shard_dialogue::call(session::call call) {
   wake_callbacks_thread();
 }
 
-void shard_dialogue::end_timers() {
+void shard_host::end_timers() {
   timers_.end();
   wake_callbacks_thread();
 }
 
-void shard_dialogue::wake(session::waiter_id waiter, std::error_code result) {
+void shard_host::wake(session::waiter_id waiter, std::error_code result) {
   const auto found = outcomes_.find(waiter);
   if (found == outcomes_.end()) return;
   found->second = result;
@@ -408,7 +408,7 @@ void shard_dialogue::wake(session::waiter_id waiter, std::error_code result) {
 }
 
 /// What was not begun is not run.
-void shard_dialogue::left(exit_status status) {
+void shard_host::left(exit_status status) {
   call_.reset();
   end_timers();
   const auto now = clock::now();
@@ -420,14 +420,14 @@ void shard_dialogue::left(exit_status status) {
 }
 
 /// In the order of the events, hence under the lock.
-void shard_dialogue::write_log(log_level level, std::string text,
-                               const std::optional<sequence_position>& position) {
+void shard_host::write_log(log_level level, std::string text,
+                           const std::optional<sequence_position>& position) {
   tasks_.log({level, shard_id_, std::move(text), position});
 }
 
-void shard_dialogue::request_stop() { tasks_.request_stop(); }
+void shard_host::request_stop() { tasks_.request_stop(); }
 
-void shard_dialogue::run_handler(checkpoint_handler handler, std::error_code result) {
+void shard_host::run_handler(checkpoint_handler handler, std::error_code result) {
   tasks_.run([this, self = weak_from_this(), handler = std::move(handler), result] {
     std::exception_ptr thrown;
     try {
@@ -441,24 +441,24 @@ void shard_dialogue::run_handler(checkpoint_handler handler, std::error_code res
   });
 }
 
-void shard_dialogue::wake_callbacks_thread() {
+void shard_host::wake_callbacks_thread() {
   has_work_.notify_one();
   if (reader_ == reader::callbacks_reading && !is_callbacks_thread()) poll_.wake();
 }
 
-bool shard_dialogue::is_callbacks_thread() const {
+bool shard_host::is_callbacks_thread() const {
   return std::this_thread::get_id() == callbacks_thread_;
 }
 
 /// A timer is no callback, although an action may be open while it runs.
-bool shard_dialogue::is_in_callback() const {
+bool shard_host::is_in_callback() const {
   return is_callbacks_thread() && user_code_ != user_code::between;
 }
 
 // shard_service
 
-void shard_dialogue::async_checkpoint(const std::optional<sequence_position>& position,
-                                      checkpoint_handler handler) noexcept {
+void shard_host::async_checkpoint(const std::optional<sequence_position>& position,
+                                  checkpoint_handler handler) noexcept {
   copies_.leave_if_copied();
   {
     const std::lock_guard lock(mutex_);
@@ -475,8 +475,8 @@ void shard_dialogue::async_checkpoint(const std::optional<sequence_position>& po
   }
 }
 
-std::error_code shard_dialogue::checkpoint(const std::optional<sequence_position>& position,
-                                           const std::optional<time_point>& deadline) noexcept {
+std::error_code shard_host::checkpoint(const std::optional<sequence_position>& position,
+                                       const std::optional<time_point>& deadline) noexcept {
   copies_.leave_if_copied();
   session_lock lock(mutex_);
   // Between two actions the daemon does not listen, and the next waits for this thread.
@@ -493,7 +493,7 @@ std::error_code shard_dialogue::checkpoint(const std::optional<sequence_position
   return result.value_or(errc::timed_out);
 }
 
-void shard_dialogue::await_answer(session_lock& lock, const std::optional<time_point>& deadline) {
+void shard_host::await_answer(session_lock& lock, const std::optional<time_point>& deadline) {
   if (is_callbacks_thread() && user_code_ != user_code::none && reader_ == reader::callbacks &&
       may_read()) {
     read(lock, deadline);
@@ -505,12 +505,12 @@ void shard_dialogue::await_answer(session_lock& lock, const std::optional<time_p
   }
 }
 
-bool shard_dialogue::sleep_until(time_point deadline) {
+bool shard_host::sleep_until(time_point deadline) {
   return runtime::sleep_until(deadline, tasks_.stop_token());
 }
 
-shard_dialogue::timer_id shard_dialogue::start_timer(milliseconds delay, milliseconds period,
-                                                     std::function<void()> function) {
+shard_host::timer_id shard_host::start_timer(milliseconds delay, milliseconds period,
+                                             std::function<void()> function) {
   copies_.leave_if_copied();
   const std::lock_guard lock(mutex_);
   const timer_id id = timers_.start(clock::now() + delay, period, std::move(function));
@@ -518,31 +518,31 @@ shard_dialogue::timer_id shard_dialogue::start_timer(milliseconds delay, millise
   return id;
 }
 
-void shard_dialogue::cancel_timer(timer_id timer) {
+void shard_host::cancel_timer(timer_id timer) {
   copies_.leave_if_copied();
   const std::lock_guard lock(mutex_);
   timers_.cancel(timer);
   if (timers_.has_dropped()) wake_callbacks_thread();
 }
 
-std::unique_ptr<detail::thread_pool> shard_dialogue::make_thread_pool(std::size_t threads) {
+std::unique_ptr<detail::thread_pool> shard_host::make_thread_pool(std::size_t threads) {
   // With the caller's signals: they are also those of the programs that user code starts.
   return std::make_unique<real_thread_pool>(threads);
 }
 
-void shard_dialogue::user_code_threw(const std::string& source,
-                                     const std::exception_ptr& thrown) noexcept {
+void shard_host::user_code_threw(const std::string& source,
+                                 const std::exception_ptr& thrown) noexcept {
   copies_.leave_if_copied();
   const auto why = driver::describe(source, thrown);  // user code: without the lock
   const std::lock_guard lock(mutex_);
   driver_.on_user_code_threw(why);
 }
 
-void shard_dialogue::fail(std::exception_ptr thrown) {
+void shard_host::fail(std::exception_ptr thrown) {
   user_code_threw("the shard's processing", thrown);
 }
 
-void shard_dialogue::request_worker_stop() {
+void shard_host::request_worker_stop() {
   copies_.leave_if_copied();
   {
     const std::lock_guard lock(mutex_);
@@ -558,21 +558,21 @@ void shard_dialogue::request_worker_stop() {
   }
 }
 
-void shard_dialogue::log(log_level level, const std::string& text,
-                         const std::optional<sequence_position>& position) {
+void shard_host::log(log_level level, const std::string& text,
+                     const std::optional<sequence_position>& position) {
   copies_.leave_if_copied();
   const std::lock_guard lock(mutex_);
   driver_.on_log(level, text, position);
 }
 
-void shard_dialogue::observe(observer::shard_event event) noexcept {
+void shard_host::observe(observer::shard_event event) noexcept {
   copies_.leave_if_copied();
   if (observation_) observation_->observe(std::move(event));
 }
 
 // After the end.
 
-bool shard_dialogue::drain_lines() {
+bool shard_host::drain_lines() {
   const auto deadline = clock::now() + last_lines;
   session_lock lock(mutex_);
   while (output_.keeps_lines() && clock::now() < deadline) {
@@ -588,7 +588,7 @@ bool shard_dialogue::drain_lines() {
   return tasks_.lines().finish(reader_patience, latest, last_count);
 }
 
-void shard_dialogue::drain_stuck(const char* reason) {
+void shard_host::drain_stuck(const char* reason) {
   session_lock lock(mutex_);
   const std::string shard = shard_id_;
   lock.unlock();
@@ -603,7 +603,7 @@ void shard_dialogue::drain_stuck(const char* reason) {
   tasks_.lines().finish(last_lines, clock::now() + last_lines, last_count);
 }
 
-void shard_dialogue::abandon() {
+void shard_host::abandon() {
   tasks_.abandon();
   const std::lock_guard lock(mutex_);
   output_.drop_kept();

@@ -48,9 +48,9 @@ inline constexpr std::chrono::milliseconds least_teardown{500};
 /// Without memory, threads or descriptors the process ends (decisions.md): nothing here continues
 /// then. Thread safety: all functions from any thread, but where a group says otherwise. Lifetime:
 /// checkpointers keep it alive; after run() it calls nothing but a late async_checkpoint's handler.
-class shard_dialogue final : public detail::shard_service,
-                             public std::enable_shared_from_this<shard_dialogue>,
-                             private driver::host {
+class shard_host final : public detail::shard_service,
+                         public std::enable_shared_from_this<shard_host>,
+                         private driver::host {
  public:
   using time_point = clock::time_point;
   struct configuration {
@@ -60,7 +60,7 @@ class shard_dialogue final : public detail::shard_service,
     shard_context::fields names;  // of stream, application and worker
     std::optional<io::process_identity> daemon{};
     /// What a session does that cannot end, since user code does not return. Empty: see
-    /// shard_runtime::serve().
+    /// shard_host_threads::serve().
     std::function<void(exit_status)> leave_process{};
     /// The loop of all sessions of the process, in place of a thread with a loop of its own.
     io::event_loop* shared_loop = nullptr;
@@ -70,8 +70,8 @@ class shard_dialogue final : public detail::shard_service,
   using stuck_function = std::function<void(const char* reason)>;
 
   /// Errors: std::exception when a descriptor or a thread cannot be had.
-  shard_dialogue(configuration settings, stuck_function on_stuck, processor_factory make_processor,
-                 const run_options& options);
+  shard_host(configuration settings, stuck_function on_stuck, processor_factory make_processor,
+             const run_options& options);
 
   /// Before run(), so that a shard without a thread for it is refused.
   /// Errors: std::system_error when a thread cannot be had.

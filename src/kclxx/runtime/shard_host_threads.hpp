@@ -19,22 +19,22 @@
 
 namespace kclxx::runtime {
 
-/// The threads of a shard_dialogue, and its end.
+/// The threads of a shard_host, and its end.
 ///
 /// Thread safety: all functions from any thread, but where stated.
-class shard_runtime final : public std::enable_shared_from_this<shard_runtime> {
+class shard_host_threads final : public std::enable_shared_from_this<shard_host_threads> {
  public:
-  using configuration = shard_dialogue::configuration;
+  using configuration = shard_host::configuration;
 
   /// `on_stuck`: with a shared loop, called when user code does not return, so that serve() does
   /// not either. Nothing else of the session uses its descriptors any more. It is called on any
   /// thread. If user code returns after all, serve() returns callback_stuck once `on_stuck` has
   /// returned.
   /// Errors: std::exception when a descriptor or a thread cannot be had.
-  shard_runtime(const configuration& settings, processor_factory make_processor,
-                const run_options& options, std::function<void()> on_stuck = {});
+  shard_host_threads(const configuration& settings, processor_factory make_processor,
+                     const run_options& options, std::function<void()> on_stuck = {});
 
-  [[nodiscard]] shard_dialogue& dialogue() noexcept { return *dialogue_; }
+  [[nodiscard]] shard_host& host() noexcept { return *host_; }
   /// Runs the session to its end. Call it once. Which thread does what:
   ///
   /// with            callbacks     event loop    user code that does not return
@@ -61,7 +61,7 @@ class shard_runtime final : public std::enable_shared_from_this<shard_runtime> {
 
   const configuration settings_;
   const std::function<void()> on_stuck_;
-  std::shared_ptr<shard_dialogue> dialogue_;
+  std::shared_ptr<shard_host> host_;
 };
 
 // What environment variables say of a session: those of this process, or of the one that has handed
@@ -74,10 +74,8 @@ std::optional<io::process_identity> daemon_in(const detail::environment& variabl
                                               const io::process_identity& parent);
 
 /// With the variables' settings of log and metrics. Errors: std::exception.
-std::shared_ptr<shard_runtime> make_runtime(const shard_runtime::configuration& configuration,
-                                            const processor_factory& make_processor,
-                                            run_options options,
-                                            const detail::environment& variables,
-                                            std::function<void()> on_stuck = {});
+std::shared_ptr<shard_host_threads> make_host_threads(
+    const shard_host_threads::configuration& configuration, const processor_factory& make_processor,
+    run_options options, const detail::environment& variables, std::function<void()> on_stuck = {});
 
 }  // namespace kclxx::runtime

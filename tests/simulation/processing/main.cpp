@@ -178,7 +178,7 @@ class shard_run {
   trace& log_;
   random_source random_;
   program program_;
-  testing::daemon daemon_;
+  testing::worker daemon_;
   bool is_killed_ = false;
 };
 

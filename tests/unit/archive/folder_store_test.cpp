@@ -237,7 +237,7 @@ TEST_CASE("a record that is parked again is one object, which replay --parked re
   const auto store = std::make_shared<archive::testing::memory_store>();
   failure_policy policy{.bad_record = bad_record::park,
                         .lot = std::make_shared<archive::parking_lot>(store)};
-  testing::daemon worker(
+  testing::worker worker(
       each([](const record&) { throw permanent_error("bad"); }, std::move(policy)));
   // The record is parked, and then the worker crashes before its checkpoint.
   store->on_step = [&, step = 0]() mutable {
