@@ -292,13 +292,18 @@ std::unique_ptr<detail::thread_pool> virtual_host::make_thread_pool(std::size_t 
   return std::make_unique<pool>(weak_from_this(), usage_, threads_->add_group(threads));
 }
 
-void virtual_host::join(const std::shared_ptr<group>& left) noexcept {
-  threads_->close(left);
-  wait_at_end([&] { return left->is_idle(); });
-  threads_->end(*left);
+std::shared_ptr<void> virtual_host::adopt(executor& adopted) {
+  const auto group = threads_->add_group(1, &adopted);
+  return {group.get(), [this, group](void*) { join(group); }};
 }
 
-bool virtual_host::wait_at_end(const std::function<bool()>& is_over) {
+void virtual_host::join(const std::shared_ptr<group>& joined) noexcept {
+  threads_->close(joined);
+  run_until([&] { return joined->is_idle(); });
+  threads_->end(*joined);
+}
+
+bool virtual_host::run_until(const std::function<bool()>& is_over) {
   try {
     if (threads_->is_caller()) {
       wait_until(time_point::max(), is_over);

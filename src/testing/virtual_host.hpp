@@ -32,6 +32,7 @@ namespace kclxx::testing {
 ///
 /// Lifetime: checkpointers share it, and call nobody once it is killed.
 class virtual_host final : public detail::shard_service,
+                           private detail::virtual_scheduler,
                            public std::enable_shared_from_this<virtual_host>,
                            private driver::host {
  public:
@@ -118,15 +119,7 @@ class virtual_host final : public detail::shard_service,
   void wait_until_notified(time_point deadline) override;
   void notify() override;
   [[nodiscard]] std::unique_ptr<detail::thread_pool> make_thread_pool(std::size_t threads) override;
-  [[nodiscard]] bool is_virtual() const noexcept override { return true; }
-  [[nodiscard]] std::uint32_t seed() const noexcept override { return seed_; }
-  void adopt_executor(detail::virtual_executor& executor) override {
-    executors_.emplace(&executor, threads_->add_group(1, &executor));
-  }
-  void release_executor(detail::virtual_executor& executor) noexcept override {
-    join(executors_.extract(&executor).mapped());
-  }
-  bool wait_at_end(const std::function<bool()>& is_over) override;
+  [[nodiscard]] detail::virtual_scheduler* scheduler() noexcept override { return this; }
   void fail(std::exception_ptr thrown) override;
   void request_worker_stop() override;
   void log(log_level level, const std::string& text,
@@ -138,6 +131,12 @@ class virtual_host final : public detail::shard_service,
   enum class place { outside, callback, timer };
   using group = virtual_threads::group;
 
+  // virtual_scheduler
+  [[nodiscard]] std::uint32_t seed() const noexcept override { return seed_; }
+  [[nodiscard]] std::shared_ptr<void> adopt(executor& adopted) override;
+  bool run_until(const std::function<bool()>& is_over) override;
+
+  // driver::host
   std::error_code write(std::string_view lines) override;
   void arm(session::timer timer, std::chrono::milliseconds delay) override;
   void call(session::call call) override;
@@ -167,7 +166,7 @@ class virtual_host final : public detail::shard_service,
   /// The wait of the thread of the callbacks.
   waited pass_time(time_point deadline, const std::function<bool()>& is_over);
   /// Drops the functions of the group, and waits for those that run.
-  void join(const std::shared_ptr<group>& left) noexcept;
+  void join(const std::shared_ptr<group>& joined) noexcept;
   void leave_stuck();
   /// False on any thread but the test's, where a call of a shard_service function has no effect.
   /// The kit's function reports it at its end (usage), unless a stop callback made it. `function`,
@@ -192,7 +191,6 @@ class virtual_host final : public detail::shard_service,
   std::shared_ptr<group> handlers_ = threads_->add_group(1);
   std::shared_ptr<group> log_lines_ = threads_->add_group(1);
   std::shared_ptr<group> events_ = threads_->add_group(1);
-  std::unordered_map<detail::virtual_executor*, std::shared_ptr<group>> executors_;
   surroundings around_;
   std::uint32_t seed_;
   std::size_t max_line_length_;

@@ -27,7 +27,7 @@ bool virtual_threads::is_caller() const noexcept {
 // Groups.
 
 std::shared_ptr<virtual_threads::group> virtual_threads::add_group(
-    std::size_t threads, detail::virtual_executor* executor) {
+    std::size_t threads, detail::virtual_scheduler::executor* executor) {
   auto added = std::make_shared<group>();
   added->threads_ = threads;
   added->executor_ = executor;

@@ -174,7 +174,7 @@ class virtual_threads {
    private:
     friend class virtual_threads;
     std::size_t threads_ = 1;
-    detail::virtual_executor* executor_ =
+    detail::virtual_scheduler::executor* executor_ =
         nullptr;  // asked for functions; null: functions_ has them
     std::deque<std::pair<std::uint64_t, std::function<void()>>> functions_;  // by their number
     std::size_t running_ = 0;                                                // or waiting
@@ -188,8 +188,8 @@ class virtual_threads {
   virtual_threads& operator=(const virtual_threads&) = delete;
   ~virtual_threads() { end(); }
 
-  [[nodiscard]] std::shared_ptr<group> add_group(std::size_t threads,
-                                                 detail::virtual_executor* executor = nullptr);
+  [[nodiscard]] std::shared_ptr<group> add_group(
+      std::size_t threads, detail::virtual_scheduler::executor* executor = nullptr);
   /// Without effect after the end of the group.
   void post(group& target, std::function<void()> function);
   /// Drops the functions that have not begun; for an executor, none begins any more.
