@@ -118,6 +118,7 @@ void shard_host::run_user_code(session_lock& lock, user_code running, Function f
   watch();
   {
     const detail::unlocked meanwhile(lock);
+    tasks_.await_stop();
     function();
     copies_.leave_if_copied();  // the loop may have had the lock when user code forked
   }
@@ -428,16 +429,17 @@ void shard_host::write_log(log_level level, std::string text,
 void shard_host::request_stop() { tasks_.request_stop(); }
 
 void shard_host::run_handler(checkpoint_handler handler, std::error_code result) {
-  tasks_.run([this, self = weak_from_this(), handler = std::move(handler), result] {
+  // A handler that does not return must not keep the host alive.
+  tasks_.run_handler([weak = weak_from_this(), handler = std::move(handler), result] {
+    if (const auto host = weak.lock()) host->tasks_.await_stop();
     std::exception_ptr thrown;
     try {
       handler(result);
     } catch (...) {
       thrown = std::current_exception();
     }
-    const auto keep = self.lock();
-    if (!keep) return;
-    if (thrown) user_code_threw("a checkpoint handler", thrown);
+    const auto host = weak.lock();
+    if (host && thrown) host->user_code_threw("a checkpoint handler", thrown);
   });
 }
 
@@ -490,6 +492,8 @@ std::error_code shard_host::checkpoint(const std::optional<sequence_position>& p
   const std::optional<std::error_code> result = outcome;
   outcomes_.erase(id);
   if (!result) driver_.on_deadline(id);
+  lock.unlock();
+  tasks_.await_stop();
   return result.value_or(errc::timed_out);
 }
 

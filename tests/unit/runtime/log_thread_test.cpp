@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/log_thread.hpp"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <fcntl.h>
+#include <filesystem>
 #include <functional>
 #include <future>
 #include <memory>
+#include <mutex>
 #include <poll.h>
+#include <set>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <string_view>
+#include <sys/types.h>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -70,8 +76,7 @@ std::string lines(std::size_t count) {
 
 }  // namespace
 
-TEST_CASE("log lines are written in order, on a thread that ends when there is none",
-          "[log_thread]") {
+TEST_CASE("log lines are written in order, also after a time without any", "[log_thread]") {
   const page_pipe pipe;
   log_thread log(pipe.write_end(), writer_to(pipe.write_end()));
   CHECK(log.drain(clock::now()));
@@ -185,6 +190,49 @@ TEST_CASE("a line that comes late reaches no file that has its descriptor's numb
   pipe.close_write_end();
   other.close_write_end();
   CHECK(other.read_until("never").empty());
+}
+
+TEST_CASE("user code beside the callbacks runs on threads that the session had from its start",
+          "[user_tasks]") {
+  struct thread_ids {
+    void add() {
+      const std::lock_guard lock(mutex);
+      ids.insert(::gettid());
+    }
+    std::mutex mutex;
+    std::set<pid_t> ids;
+  } seen;
+  run_options options;
+  options.log = [&](const log_entry&) { seen.add(); };
+  user_tasks tasks(options, STDERR_FILENO);
+  std::set<pid_t> present;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+    present.insert(static_cast<pid_t>(std::stol(entry.path().filename().string())));
+  }
+  const std::stop_callback on_stop(tasks.stop_token(), [&] { seen.add(); });
+  for (int round = 0; round < 2; ++round) {
+    tasks.log({log_level::warning, {}, "a line"});
+    tasks.run_handler([&] { seen.add(); });
+    REQUIRE(tasks.drain(clock::now() + 20s));
+  }
+  tasks.request_stop();
+  tasks.finish();
+  CHECK(seen.ids.size() == 3);
+  CHECK(std::includes(present.begin(), present.end(), seen.ids.begin(), seen.ids.end()));
+}
+
+TEST_CASE("a stop is seen though a stop callback does not return", "[user_tasks]") {
+  std::promise<void> release;
+  user_tasks tasks({}, STDERR_FILENO);
+  const std::stop_callback on_stop(tasks.stop_token(),
+                                   [until = release.get_future().share()] { until.wait(); });
+  tasks.await_stop();
+  CHECK_FALSE(tasks.stop_token().stop_requested());
+  tasks.request_stop();
+  tasks.await_stop();
+  CHECK(tasks.stop_token().stop_requested());
+  release.set_value();
+  tasks.finish();
 }
 
 TEST_CASE("a log whose reader is gone ends nothing", "[log_thread]") {
