@@ -76,8 +76,8 @@ void share(std::function<Result(Arguments...)>& function) {
   };
 }
 
-/// Copies of the options have the user's functions in common: to copy or destroy one runs none of
-/// the user's code, which the loop of all shards would wait for.
+/// Options whose copies share the user's functions. So a copy is made and destroyed without user
+/// code, for which the loop of all shards would wait.
 run_options with_shared_functions(run_options options) {
   share(options.log);
   share(options.metrics.own_metrics);
@@ -98,7 +98,7 @@ exit_status run_resident(sharing::inheritance start, const processor_factory& ma
                                                 shared_options);
       },
       std::max(detail::clamped(options.grace_time), least_teardown));
-  // A thread that was abandoned uses what the end of main destroys.
+  // A thread that was abandoned may use objects that the end of main destroys.
   if (status != exit_status::ok) std::_Exit(static_cast<int>(status));
   return status;
 }
@@ -113,7 +113,7 @@ namespace {
 
 using runtime::shard_host_threads;
 
-/// The parent, if it may be a daemon: who writes to the input lives, and has started this process.
+/// The parent process, if it may be the daemon. It is not when the writer of the input has hung up.
 io::process_identity parent_daemon(const io::stdio_guard& stdio) {
   if (io::is_file(stdio.input()) || stdio.input_is_terminal()) return {};
   const io::process_identity parent = io::parent_process();

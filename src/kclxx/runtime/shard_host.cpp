@@ -18,18 +18,19 @@ using std::chrono::milliseconds;
 
 namespace {
 
-/// After least_teardown log functions have this long, then the last lines: together less than the
-/// second that run promises beyond the grace time.
+// After least_teardown the log functions have last_logs to return, then the last lines have
+// last_lines, and the line that counts lost lines has last_count: together less than the second
+// that run promises beyond the grace time.
 constexpr milliseconds last_logs{200};
 constexpr milliseconds last_lines{200};
-constexpr milliseconds last_count{50};  // of the lines that were not written by then
-/// While there is grace time left: a reader that takes nothing for this long is not waited for.
+constexpr milliseconds last_count{50};
+/// During the grace time a reader of the log that takes nothing for this long is not waited for.
 constexpr milliseconds reader_patience{500};
 
-/// What the daemon has not taken is written again after this time.
+/// Lines that the daemon has not taken are written again after this time.
 constexpr milliseconds output_pause{10};
 
-/// While a line waits for its turn nothing is read; so often the end of the input is looked for.
+/// While a line waits for its turn, nothing is read. The end of the input is looked for this often.
 constexpr milliseconds end_interval{100};
 
 }  // namespace
@@ -43,9 +44,9 @@ shard_host::shard_host(configuration settings, stuck_function on_stuck,
       output_(settings_.output),
       input_(settings_.input, options.max_line_length),
       poll_(settings_.input),
-      reactor_(settings_.input, all_timers, handlers(), settings_.shared_loop) {}
+      reactor_(settings_.input, loop_timer_count, handlers(), settings_.shared_loop) {}
 
-/// Its threads may outlive this object.
+/// The threads of the observation may outlive this object, so they do not own it.
 void shard_host::start_observation() {
   const auto write = [self = weak_from_this()](log_level level, const std::string& text) {
     if (const auto keep = self.lock()) keep->log(level, text, std::nullopt);
@@ -82,10 +83,13 @@ void shard_host::run() noexcept {
   const auto self = shared_from_this();
   settings_.names.stop_token = tasks_.stop_token();
   run_callbacks();
-  // Handlers may use the processor, and the destructor may log.
+  // The session is over, but user code on further threads is not. The order matters. Handlers and
+  // stop callbacks may use the processor, so they return before it is destroyed.
   finish_user_code();
   driver_.processor().destroy();
   copies_.leave_if_copied();
+  // The processor's destructor may have logged, and an observer's failure is logged: so the log
+  // function ends last.
   finish_observation(clock::now() + last_logs);
   finish_user_code();
   tasks_.end_log_function();
@@ -95,6 +99,7 @@ void shard_host::run_callbacks() {
   session_lock lock(mutex_);
   callbacks_thread_ = std::this_thread::get_id();
   while (!driver_.status()) {
+    // A cancelled timer's function is user code, so its destructor runs without the lock, too.
     if (timers_.has_dropped()) {
       auto dropped = timers_.take_dropped();
       run_user_code(lock, user_code::between, [&] { dropped.clear(); });
@@ -115,12 +120,15 @@ template <class Function>
 void shard_host::run_user_code(session_lock& lock, user_code running, Function function) {
   user_code_ = running;
   user_code_began_ = clock::now();
+  // When user code lasts, on_watch lets the loop read. So the state is set before the lock is
+  // released.
   watch();
   {
     const detail::unlocked meanwhile(lock);
     tasks_.await_stop();
     function();
-    copies_.leave_if_copied();  // the loop may have had the lock when user code forked
+    // In a forked copy the lock may belong to the loop, which does not exist there.
+    copies_.leave_if_copied();
   }
   user_code_ = user_code::none;
 }
@@ -152,7 +160,7 @@ void shard_host::run_timer(session_lock& lock, driver::shard_timers::function ti
   drop(lock, thrown);
 }
 
-/// Its destructor is the user's.
+/// Destroys the exception without the lock: its destructor may be the user's.
 void shard_host::drop(session_lock& lock, std::exception_ptr& thrown) {
   if (!thrown) return;
   const detail::unlocked meanwhile(lock);
@@ -162,7 +170,7 @@ void shard_host::drop(session_lock& lock, std::exception_ptr& thrown) {
 void shard_host::wait_for_work(session_lock& lock) {
   const auto due = timers_.next_due();
   if (reader_ == reader::callbacks && may_read()) {
-    read(lock, due);
+    read(lock, due);  // poll_.wake() ends that wait
   } else if (due) {
     has_work_.wait_until(lock, *due);
   } else {
@@ -176,6 +184,8 @@ void shard_host::finish_user_code() {
     tasks_.finish();
     std::vector<driver::shard_timers::function> dropped;  // destroyed without the lock
     const std::lock_guard lock(mutex_);
+    // A thread of the user's may have requested a checkpoint between finish() and the lock. From
+    // the moment that is_user_code_finished_ is set, async_checkpoint posts no handler any more.
     is_user_code_finished_ = !timers_.has_dropped() && tasks_.is_idle();
     if (is_user_code_finished_) return;
     dropped = timers_.take_dropped();
@@ -188,17 +198,22 @@ void shard_host::finish_observation(time_point deadline) {
       std::nullopt);
 }
 
-// Who reads.
+// On the thread that reads. reader_ changes only with the lock held, by these rules: the callbacks'
+// thread takes the input when it has nothing to do (read), and gives it back when it has read. The
+// loop takes it when user code lasts (on_watch), and gives it back when user code does not last any
+// more (on_readable). So input_ has a single user at a time, which reads it without the lock.
 
 bool shard_host::may_read() const {
   return !driver_.status() && !driver_.has_early_line() && !output_.keeps_lines() &&
          !input_.has_ended();
 }
 
-/// False when there was none.
+/// False when no line was there.
 bool shard_host::hand_over_lines(session_lock& lock) {
   for (bool has_any = false;; has_any = true) {
     if (!input_.may_have_line() || !may_read()) return has_any;
+    // Decoding takes time, so it is done without the lock. The session may end meanwhile; on_line
+    // has no effect then.
     auto line = [&] {
       const detail::unlocked meanwhile(lock);
       return input_.next();
@@ -215,14 +230,14 @@ void shard_host::let_loop_read() {
   reactor_.resume();
 }
 
-// One watch serves many short callbacks: it is started again only when it is over.
+// A watch serves many short callbacks: it is started again only when it is over.
 void shard_host::watch() {
   if (std::exchange(is_watched_, true)) return;
-  const auto left = session::callback_patience - user_code_time();
-  reactor_.arm(watch_timer, left > milliseconds(0) ? left : session::callback_patience);
+  const auto delay = session::callback_patience - user_code_time();
+  reactor_.arm(watch_timer, delay > milliseconds(0) ? delay : session::callback_patience);
 }
 
-// One look serves many lines that wait for a moment only.
+// A watch serves many lines that wait for a moment only.
 void shard_host::watch_for_end() {
   if (!std::exchange(is_end_watched_, true)) reactor_.arm(end_timer, end_interval);
 }
@@ -237,7 +252,8 @@ void shard_host::on_line_waits() {
 void shard_host::on_watch() {
   const std::lock_guard lock(mutex_);
   is_watched_ = false;
-  // After a read, the callbacks' thread starts the watch again.
+  // While the callbacks' thread has no user code, or reads, the loop need not read. After a read
+  // the callbacks' thread starts the watch again.
   if (user_code_ == user_code::none || reader_ == reader::callbacks_reading || driver_.status()) {
     return;
   }
@@ -250,8 +266,11 @@ milliseconds shard_host::user_code_time() const {
   return std::chrono::floor<milliseconds>(clock::now() - user_code_began_);
 }
 
-/// On the callbacks' thread: hands over what was read before, or else waits for input once.
+/// On the callbacks' thread: hands over the lines that were read before; without any it waits for
+/// input once.
 void shard_host::read(session_lock& lock, const std::optional<time_point>& deadline) {
+  // From here on other threads wake this one by poll_ (wake_callbacks_thread), and the loop does
+  // not take the input.
   reader_ = reader::callbacks_reading;
   if (!hand_over_lines(lock) && may_read()) {
     {
@@ -267,21 +286,22 @@ void shard_host::await_input(const std::optional<time_point>& deadline) {
   std::optional<milliseconds> limit;
   if (input_.holds_large_memory()) limit = line_input::idle_time;
   if (deadline) {
-    const auto left = ceil<milliseconds>(*deadline - clock::now());
-    limit = limit ? std::min(*limit, left) : left;
+    const auto until_deadline = ceil<milliseconds>(*deadline - clock::now());
+    limit = limit ? std::min(*limit, until_deadline) : until_deadline;
   }
-  const auto found = poll_.wait(limit);
-  if (found == io::input_poll::result::timed_out) input_.on_idle();
-  if (found == io::input_poll::result::readable) input_.read();
+  const auto result = poll_.wait(limit);
+  if (result == io::input_poll::result::timed_out) input_.on_idle();
+  if (result == io::input_poll::result::readable) input_.read();
 }
 
 io::reactor::handlers shard_host::handlers() {
   return {[this] { on_readable(); }, [this](std::size_t timer) { on_timer(timer); }};
 }
 
-/// It looks for input itself, and reads once.
+/// Looks for input itself, since the reactor may call it without any, and reads once.
 void shard_host::on_readable() {
   session_lock lock(mutex_);
+  // A call that resume() has posted may come when the input was given back already.
   if (reader_ != reader::loop) return reactor_.leave_input();
   hand_over_lines(lock);
   if (may_read()) {
@@ -299,8 +319,9 @@ void shard_host::on_readable() {
     return;
   }
   reactor_.leave_input();
+  // A line waits for its turn, or the output is full: continue_reading resumes.
   if (lasts) return;
-  // Comes last: input_ may be the callbacks' thread's then.
+  // The callbacks' thread takes the input back. This comes last: it may use input_ at once.
   if (user_code_ != user_code::none) watch();
   reader_ = reader::callbacks;
   is_loop_waiting_ = false;
@@ -313,6 +334,7 @@ void shard_host::on_idle() {
     const std::lock_guard lock(mutex_);
     if (reader_ != reader::loop) return;
   }
+  // Only this thread takes the input away from the loop, so input_ is still the loop's.
   input_.on_idle();
   if (input_.holds_large_memory()) reactor_.arm(idle_timer, line_input::idle_time);
 }
@@ -346,7 +368,8 @@ void shard_host::on_output() {
   continue_reading();
 }
 
-/// What was in the way of reading may be gone.
+/// An obstacle to reading is gone: lines that the daemon had not taken, or a line that waited for
+/// its turn. Wakes the thread that reads.
 void shard_host::continue_reading() {
   if (reader_ == reader::callbacks) {
     has_work_.notify_one();
@@ -359,7 +382,7 @@ void shard_host::continue_reading() {
 void shard_host::on_end(std::size_t timer) {
   session_lock lock(mutex_);
   const bool is_returned = user_code_ == user_code::none;
-  lock.unlock();
+  lock.unlock();  // on_stuck_ waits, and drains lines under the lock
   if (timer == teardown_timer) {
     on_stuck_(
         "the processor's destructor, or other user code at the end of the session, did not return "
@@ -408,19 +431,19 @@ void shard_host::wake(session::waiter_id waiter, std::error_code result) {
   wake_callbacks_thread();
 }
 
-/// What was not begun is not run.
+/// Callbacks and timers that have not begun are not run.
 void shard_host::left(exit_status status) {
   call_.reset();
   end_timers();
   const auto now = clock::now();
   if (!grace_end_) grace_end_ = now + driver_.options().grace_time;
-  const auto rest = ceil<milliseconds>(*grace_end_ - now);
-  reactor_.arm(teardown_timer, std::max(rest, least_teardown));
+  const auto until_grace_end = ceil<milliseconds>(*grace_end_ - now);
+  reactor_.arm(teardown_timer, std::max(until_grace_end, least_teardown));
   // The session has waited for the callback during the grace time.
   if (status == exit_status::callback_stuck) reactor_.arm(stuck_timer, milliseconds(0));
 }
 
-/// In the order of the events, hence under the lock.
+/// Posts the line with the lock held, so that lines have the order of the events.
 void shard_host::write_log(log_level level, std::string text,
                            const std::optional<sequence_position>& position) {
   tasks_.log({level, shard_id_, std::move(text), position});
@@ -443,6 +466,7 @@ void shard_host::run_handler(checkpoint_handler handler, std::error_code result)
   });
 }
 
+/// The callbacks' thread waits for has_work_, or for input with poll_.
 void shard_host::wake_callbacks_thread() {
   has_work_.notify_one();
   if (reader_ == reader::callbacks_reading && !is_callbacks_thread()) poll_.wake();
@@ -469,7 +493,8 @@ void shard_host::async_checkpoint(const std::optional<sequence_position>& positi
     }
   }
   if (!handler) return;
-  // The processor's destructor waits for this thread, but not for a handler on one of ours.
+  // The thread of the handlers has ended for this session, and the processor's destructor may wait
+  // for the caller's thread. So the handler runs here.
   try {
     handler(errc::daemon_gone);
   } catch (...) {
@@ -481,7 +506,7 @@ std::error_code shard_host::checkpoint(const std::optional<sequence_position>& p
                                        const std::optional<time_point>& deadline) noexcept {
   copies_.leave_if_copied();
   session_lock lock(mutex_);
-  // Between two actions the daemon does not listen, and the next waits for this thread.
+  // Between two actions the daemon does not read, and the next action waits for this thread.
   if (is_callbacks_thread() && user_code_ == user_code::between) {
     return driver_.status() ? errc::daemon_gone : errc::not_allowed_here;
   }
@@ -501,7 +526,7 @@ void shard_host::await_answer(session_lock& lock, const std::optional<time_point
   if (is_callbacks_thread() && user_code_ != user_code::none && reader_ == reader::callbacks &&
       may_read()) {
     read(lock, deadline);
-    watch();  // the user's code continues
+    watch();  // user code continues after the call of checkpoint()
   } else if (deadline) {
     answered_.wait_until(lock, *deadline);
   } else {
@@ -530,7 +555,7 @@ void shard_host::cancel_timer(timer_id timer) {
 }
 
 std::unique_ptr<detail::thread_pool> shard_host::make_thread_pool(std::size_t threads) {
-  // With the caller's signals: they are also those of the programs that user code starts.
+  // The threads keep the caller's signal mask: programs that user code starts there inherit it.
   return std::make_unique<real_thread_pool>(threads);
 }
 
@@ -579,6 +604,7 @@ void shard_host::observe(observer::shard_event event) noexcept {
 bool shard_host::drain_lines() {
   const auto deadline = clock::now() + last_lines;
   session_lock lock(mutex_);
+  // The loop may have ended, so this thread writes.
   while (output_.keeps_lines() && clock::now() < deadline) {
     {
       const detail::unlocked meanwhile(lock);

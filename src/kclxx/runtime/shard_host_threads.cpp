@@ -51,12 +51,14 @@ exit_status shard_host_threads::serve_with_own_loop() {
     const io::signal_block block;
     loop = std::thread([self = shared_from_this()] { self->run_loop(); });
   }
+  // The loop ends on every way out of this function, also by an exception.
   const auto end_the_loop = [this](std::thread* thread) { end_loop(*thread); };
   const std::unique_ptr<std::thread, decltype(end_the_loop)> ended(&loop, end_the_loop);
   if (settings_.leave_process) {
     run_callbacks();
     return *host_->status();
   }
+  // The caller's thread must return even if user code does not, so callbacks get a thread.
   std::thread callbacks([self = shared_from_this()] { self->run_callbacks(); });
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return life_ == life::finished || life_ == life::stuck; });
@@ -73,7 +75,8 @@ void shard_host_threads::end_loop(std::thread& thread) {
   lock.unlock();
   if (has_ended) {
     thread.join();
-    // Now: a stuck callback keeps the dialogue alive after the caller has closed the input.
+    // A stuck callback keeps the host alive after the caller has closed the input, so the loop
+    // leaves the input now.
     host_->leave_loop();
   } else {
     thread.detach();
@@ -81,7 +84,7 @@ void shard_host_threads::end_loop(std::thread& thread) {
     if (settings_.leave_process) settings_.leave_process(status);
   }
   const bool is_drained = host_->drain_lines();
-  // Its owner may close the descriptor now.
+  // The owner of the descriptor may close it as soon as serve() returns.
   if (!is_drained || !settings_.leave_process) host_->abandon_lines();
 }
 
@@ -99,8 +102,9 @@ void shard_host_threads::run_loop() {
   changed_.notify_all();
 }
 
-/// User code cannot be ended. What it has logged is waited for, but not on the loop of all
-/// sessions.
+/// User code cannot be ended. The session waits for what user code has logged, but not on the loop
+/// that all sessions share. The callbacks' thread may return at the same time: the first of the two
+/// that changes life_ decides how the session ends.
 void shard_host_threads::leave_stuck(const char* reason) {
   {
     const std::lock_guard lock(mutex_);
@@ -139,11 +143,11 @@ std::shared_ptr<shard_host_threads> make_host_threads(
   std::vector<std::string> problems;
   options.logging = observability::with_environment(options.logging, variables, problems);
   options.metrics = observability::with_environment(options.metrics, variables, problems);
-  auto made = std::make_shared<shard_host_threads>(configuration, make_processor, options,
-                                                   std::move(on_stuck));
-  made->host().start_observation();
-  for (const std::string& problem : problems) made->host().log(log_level::warning, problem, {});
-  return made;
+  auto threads = std::make_shared<shard_host_threads>(configuration, make_processor, options,
+                                                      std::move(on_stuck));
+  threads->host().start_observation();
+  for (const std::string& problem : problems) threads->host().log(log_level::warning, problem, {});
+  return threads;
 }
 
 }  // namespace kclxx::runtime

@@ -53,8 +53,7 @@ class user_tasks {
   [[nodiscard]] std::stop_token stop_token() const { return stop_.get_token(); }
   /// Waits until the user code of all three kinds has returned.
   void finish();
-  /// When this returns, the log function is not called any more; a thread of the user's may still
-  /// log.
+  /// Ends the calls of the log function. A thread of the user's may still log, without effect.
   void end_log_function();
   /// Waits until log functions and handlers have returned. False when the deadline passed first.
   bool drain(time_point deadline) {

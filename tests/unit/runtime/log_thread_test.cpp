@@ -92,7 +92,7 @@ TEST_CASE("a pipe that nobody reads holds up no caller, and the number of lines 
   const page_pipe pipe;
   pipe.fill();
   log_thread log(pipe.write_end(), writer_to(pipe.write_end()));
-  constexpr std::size_t most = log_thread::most_waiting;
+  constexpr std::size_t most = log_thread::max_waiting;
   write(log, 0, most + 11);
   CHECK_FALSE(log.drain(clock::now() + 10ms));
   const auto with_dropped = [](std::size_t kept, const char* dropped) {
@@ -109,7 +109,7 @@ TEST_CASE("a pipe that nobody reads holds up no caller, and the number of lines 
 
 TEST_CASE("lines of other levels take no room from errors", "[log_thread]") {
   const bool are_long = GENERATE(false, true);  // then their bytes are bounded
-  const std::string text = are_long ? std::string(log_thread::most_waiting_bytes / 4, 'x') : "x";
+  const std::string text = are_long ? std::string(log_thread::max_waiting_bytes / 4, 'x') : "x";
   const page_pipe pipe;
   pipe.fill();
   std::vector<log_entry> written;
@@ -117,7 +117,7 @@ TEST_CASE("lines of other levels take no room from errors", "[log_thread]") {
     if (written.empty()) to({log_level::info, {}, "first"});  // waits for the reader
     written.push_back(entry);
   });
-  const std::size_t most = are_long ? 4 : log_thread::most_waiting;
+  const std::size_t most = are_long ? 4 : log_thread::max_waiting;
   for (std::size_t i = 0; i < most + 20; ++i) log.write({log_level::info, {}, text});
   for (std::size_t i = 0; i < 3; ++i) log.write({log_level::error, {}, std::to_string(i)});
   CHECK(pipe.read_until("first") == "kclxx info: first\n");
