@@ -14,8 +14,8 @@ namespace kclxx::testing {
 
 namespace {
 
-/// A killed process runs no destructor. Kept reachable, so that no leak is reported; each thread of
-/// a test may have a daemon.
+/// A killed process runs no destructor. The value stays reachable, so that no leak is reported.
+/// Each thread of a test may have a worker, so the list is shared.
 template <class Kept>
 void keep_undestroyed(Kept value) {
   struct kept {
@@ -157,9 +157,9 @@ void virtual_host::observe(observer::shard_event event) noexcept {
 
 void virtual_host::call_observers(const observer::event_source& source,
                                   const observer::shard_event& event) {
-  for (const auto& each : observers_) {
+  for (const auto& watching : observers_) {
     try {
-      each->on_event(source, event);
+      watching->on_event(source, event);
     } catch (const detail::process_ended&) {
       throw;
     } catch (...) {
@@ -170,7 +170,7 @@ void virtual_host::call_observers(const observer::event_source& source,
   }
 }
 
-// Each completion asks, also one that needs no other function of this class.
+// Each completion calls this, so a completion on a wrong thread is noticed here.
 bool virtual_host::is_observed() const noexcept {
   if (!virtual_threads::is_stop_thread() && !usage_->is_owner("a completion")) return false;
   return !observers_.empty();
@@ -178,6 +178,8 @@ bool virtual_host::is_observed() const noexcept {
 
 void virtual_host::request_stop() {
   if (stop_.stop_requested()) return;
+  // A stop callback may wait for what user code holds, so it must not run on this thread while user
+  // code is in its middle.
   if (is_running_user_code() || threads_->are_waiting()) return threads_->request_stop(stop_);
   stop_.request_stop();
 }
@@ -210,7 +212,7 @@ void virtual_host::read(const std::string& line) {
 bool virtual_host::run_user_code() {
   if (is_gone_) return false;
   idle_->step();
-  timers_.take_dropped().clear();  // between the events of the driver
+  timers_.take_dropped().clear();  // user code, so not inside an event of the driver
   using share = virtual_threads::share;
   if (threads_->run(share::untimed)) return true;
   const auto timer = is_timers_turn_ ? timers_.take_due(clock_->now()) : nullptr;
@@ -219,7 +221,7 @@ bool virtual_host::run_user_code() {
     run_timer(timer);
   } else if (threads_->run(share::all) ||
              (timers_.next_due() && *timers_.next_due() <= clock_->now())) {
-    return true;  // if it is the timer, its turn comes
+    return true;  // a timer that is due gets the next turn
   } else if (call_) {
     run_callback();
   } else {
@@ -232,7 +234,7 @@ void virtual_host::run_callback() {
   session::call call = *std::exchange(call_, std::nullopt);
   place_ = place::callback;
   idle_->end();
-  patience_ = clock_->now() + session::callback_patience;
+  callback_lasts_at_ = clock_->now() + session::callback_patience;
   if (driver_.is_due(call)) around_.callback_begins(call.kind);
   const auto result = driver_.run_callback(std::move(call), context_, shared_from_this());
   end_user_code();
@@ -258,7 +260,7 @@ void virtual_host::run_timer(const driver::shard_timers::function& timer) {
 
 void virtual_host::end_user_code() {
   place_ = place::outside;
-  patience_.reset();
+  callback_lasts_at_.reset();
 }
 
 void virtual_host::leave_callback_of_the_dead() const {
@@ -277,7 +279,7 @@ void virtual_host::kill() {
 
 void virtual_host::finish() {
   idle_->end();
-  request_stop();  // for threads that the processor's destructor waits for
+  request_stop();  // the processor's destructor may wait for threads that wait for the stop
   if (status()) threads_->run(virtual_threads::share::all);  // handlers may use the processor
   teardown_end_ = clock_->now() + driver_.options().grace_time;
   driver_.processor().destroy();
@@ -318,7 +320,8 @@ bool virtual_host::run_until(const std::function<bool()>& is_over) {
   return false;
 }
 
-/// As the runtime does when the destructor exceeds the grace time. What still waits is ended.
+/// The processor's destructor exceeds the grace time: leaves as the real host does. Functions that
+/// still wait are ended.
 void virtual_host::leave_stuck() {
   write_log(log_level::error,
             "the processor's destructor, or other user code at the end of the session, did not "
@@ -332,7 +335,7 @@ void virtual_host::leave_stuck() {
 
 std::optional<virtual_host::time_point> virtual_host::next_library_timer() const {
   std::optional<time_point> first = threads_->next_timer();
-  if (patience_ && (!first || *patience_ < *first)) first = patience_;
+  if (callback_lasts_at_ && (!first || *callback_lasts_at_ < *first)) first = callback_lasts_at_;
   if (daemon_end_ && (!first || *daemon_end_ < *first)) first = daemon_end_;
   for (const auto& due : session_timers_) {
     if (due && (!first || *due < *first)) first = due;
@@ -349,8 +352,8 @@ std::optional<virtual_host::time_point> virtual_host::next_timer() const {
 }
 
 void virtual_host::fire_timers() {
-  if (patience_ && *patience_ <= clock_->now()) {
-    patience_.reset();
+  if (callback_lasts_at_ && *callback_lasts_at_ <= clock_->now()) {
+    callback_lasts_at_.reset();
     driver_.on_callback_lasts();
   }
   if (daemon_end_ && *daemon_end_ <= clock_->now()) {

@@ -47,7 +47,7 @@ sequence_position place(const record::fields& fields, const std::string& next_nu
   if (fields.sub_sequence_number > std::uint64_t{std::numeric_limits<std::int64_t>::max()}) {
     throw std::invalid_argument("deliver_records: sub_sequence_number " +
                                 std::to_string(fields.sub_sequence_number) +
-                                " is more than a Java long holds");
+                                " is more than the daemon's 63 bits hold");
   }
   const std::string_view number =
       fields.sequence_number.empty() ? std::string_view(next_number) : fields.sequence_number;
@@ -75,7 +75,7 @@ delivered_records::batch delivered_records::add(std::span<const record::fields> 
     require_possible(positions.back(), before, fields);
     highest = std::max(highest, std::optional(positions.back()));
   }
-  highest_ = highest;  // all are fine
+  highest_ = highest;  // no record was refused
   std::vector<record> views;
   std::deque<std::string> numbers;
   batch result;
@@ -96,7 +96,8 @@ delivered_records::stored delivered_records::stored_of(const record::fields& fie
           fields.approximate_arrival_timestamp};
 }
 
-/// In a batch records come in order. It may begin with some that were delivered before (P69).
+/// The records of a batch come in the shard's order. A batch may begin with records that were
+/// delivered before (P69).
 void delivered_records::require_possible(const sequence_position& position,
                                          const std::optional<sequence_position>& before,
                                          const record::fields& fields) const {
@@ -119,15 +120,15 @@ void delivered_records::require_possible(const sequence_position& position,
 }
 
 delivered_records::batch delivered_records::add_payloads(
-    std::span<const std::string> payloads, bool are_of_one, milliseconds arrival,
+    std::span<const std::string> payloads, bool are_aggregated, milliseconds arrival,
     std::optional<milliseconds> millis_behind_latest) {
-  const std::string number = are_of_one ? one_above(highest_) : std::string();
+  const std::string number = are_aggregated ? one_above(highest_) : std::string();
   std::vector<record::fields> records;
   for (const std::string& data : payloads) {
     records.push_back({.data = data,
                        .partition_key = "key",
                        .sequence_number = number,
-                       .sub_sequence_number = are_of_one ? records.size() : 0,
+                       .sub_sequence_number = are_aggregated ? records.size() : 0,
                        .approximate_arrival_timestamp = arrival});
   }
   return add(records, millis_behind_latest);
@@ -135,7 +136,7 @@ delivered_records::batch delivered_records::add_payloads(
 
 std::vector<delivered_records::batch> delivered_records::after(
     const sequence_position& position) const {
-  constexpr std::size_t daemons_most = 10'000;
+  constexpr std::size_t max_batch_size = 10'000;
   std::vector<batch> batches;
   std::vector<record> views;
   std::deque<std::string> numbers;
@@ -151,7 +152,7 @@ std::vector<delivered_records::batch> delivered_records::after(
     views.emplace_back(record::fields{data, partition_key,
                                       numbers.emplace_back(at.sequence_number()),
                                       at.sub_sequence_number(), arrival});
-    if (views.size() == daemons_most) end_batch();
+    if (views.size() == max_batch_size) end_batch();
   }
   end_batch();
   return batches;
@@ -164,7 +165,7 @@ constexpr std::size_t longest_note = 240;
 }  // namespace
 
 void observations::answered(const daemon_model::answered& answer, const sequence_position& last) {
-  // The model passes over what is persisted already; then the position asked for is it.
+  // The model does not write a position that is persisted already. Then the answer has no position.
   const auto& asked = answer.asked;
   const sequence_position position =
       answer.attempted ? *answer.attempted
@@ -232,7 +233,7 @@ worker::virtual_worker::virtual_worker(const virtual_worker& predecessor, std::u
 }
 
 worker::virtual_worker::~virtual_worker() {
-  // The test is over, not the process killed: what the processor holds is released.
+  // The test is over, and no process was killed, so the processor is destroyed.
   if (!child_->is_gone()) child_->finish();
 }
 
@@ -342,7 +343,7 @@ void worker::virtual_worker::run_until_quiet() {
     if (child_->run_user_code()) continue;
     if (child_->status() || child_->is_gone() || !consumer_->is_waiting()) return;
     if (child_->awaits_completion()) return;  // the test has to complete records
-    // The daemon waits for a status, which waits for a retry.
+    // The daemon waits for a status, which waits for a timer: time passes until then.
     const auto timer = child_->next_timer();
     if (!timer) {
       throw std::logic_error("the daemon waits for the status of " +
@@ -381,9 +382,9 @@ void worker::virtual_worker::initialize(std::string_view shard_id, const sequenc
 
 void worker::virtual_worker::send_initialize() {
   is_initialized_ = true;
-  read_ = lease_.checkpoint();
+  delivered_ = lease_.checkpoint();
   send(action_kind::initialize, protocol::action_name(action_kind::initialize),
-       daemon_model::initialize_line(shard_id_, read_), std::nullopt);
+       daemon_model::initialize_line(shard_id_, delivered_), std::nullopt);
 }
 
 void worker::virtual_worker::deliver(
@@ -397,7 +398,7 @@ void worker::virtual_worker::deliver(
 }
 
 void worker::virtual_worker::deliver_missed() {
-  for (auto& batch : records_->after(read_)) {
+  for (auto& batch : records_->after(delivered_)) {
     deliver(std::move(batch));
     run_until_quiet();
     if (child_->status()) return;
@@ -405,7 +406,7 @@ void worker::virtual_worker::deliver_missed() {
 }
 
 void worker::virtual_worker::deliver(delivered_records::batch batch) {
-  if (batch.largest) read_ = std::max(read_, *batch.largest);
+  if (batch.largest) delivered_ = std::max(delivered_, *batch.largest);
   send(action_kind::process_records, protocol::action_name(action_kind::process_records),
        std::move(batch.line), batch.largest);
 }
@@ -511,7 +512,7 @@ std::unique_ptr<worker::virtual_worker> worker::virtual_worker::start_successor(
 void worker::virtual_worker::begin_successor() {
   send_initialize();
   run_until_quiet();
-  if (!child_->status()) deliver_missed();  // else its initialize failed
+  if (!child_->status()) deliver_missed();  // with a status, initialize has failed
 }
 
 void worker::virtual_worker::lose_lease_silently() {
@@ -572,7 +573,7 @@ void worker::virtual_worker::on_wait_without_end() {
 
 void worker::virtual_worker::on_left(kclxx::exit_status status) {
   seen_.note("child", "left with exit status " + std::to_string(static_cast<int>(status)));
-  if (child_->status() != status) return;  // while its processor was destroyed
+  if (child_->status() != status) return;  // it got stuck while its processor was destroyed
   daemon_model::daemon_events out;
   consumer_->on_end_of_output(out);
   take(std::move(out));

@@ -28,8 +28,8 @@
 
 namespace kclxx::testing {
 
-/// The records that the shard has so far: numbers them, writes them as the daemon does, and keeps
-/// them for a successor.
+/// The records that the shard has: numbers them, writes them as the daemon does, and keeps them for
+/// a successor.
 class delivered_records {
  public:
   using milliseconds = std::chrono::milliseconds;
@@ -39,18 +39,17 @@ class delivered_records {
     std::optional<sequence_position> largest{};  ///< std::nullopt when it is empty
   };
 
-  /// Adds a batch. An empty sequence number is given one above the highest so far. What was
-  /// delivered before comes again as it was.
-  /// Errors: std::invalid_argument.
+  /// Adds a batch. A record with an empty sequence number gets the number after the highest so far.
+  /// A record that was delivered before is repeated with its fields. Errors: std::invalid_argument.
   batch add(std::span<const record::fields> records,
             std::optional<milliseconds> millis_behind_latest);
-  /// With the parts of records that a test seldom cares for filled in. `are_of_one`: as the user
-  /// records of one aggregated record.
-  batch add_payloads(std::span<const std::string> payloads, bool are_of_one, milliseconds arrival,
-                     std::optional<milliseconds> millis_behind_latest);
-  /// The shard is read from here on: numbers continue above it.
+  /// Adds a batch of payloads, and fills in the further fields. `are_aggregated`: they are the user
+  /// records of a single aggregated record.
+  batch add_payloads(std::span<const std::string> payloads, bool are_aggregated,
+                     milliseconds arrival, std::optional<milliseconds> millis_behind_latest);
+  /// The shard is read from here on, so numbers continue after this position.
   void start_after(const sequence_position& position);
-  /// All records after the position again, in batches as large as the daemon's largest.
+  /// The records after the position, in batches as large as the daemon's largest.
   [[nodiscard]] std::vector<batch> after(const sequence_position& position) const;
 
  private:
@@ -70,18 +69,18 @@ class delivered_records {
   std::optional<sequence_position> highest_;
 };
 
-/// What a test can ask for, collected as it happens.
+/// The observations of a test, collected as things happen.
 class observations {
  public:
   explicit observations(std::shared_ptr<const virtual_clock> clock) : clock_(std::move(clock)) {}
 
-  /// `last`: what is persisted, for an answer without a position.
+  /// `last`: the persisted position, for an answer without a position.
   void answered(const daemon_model::answered& answer, const sequence_position& last);
-  /// Whatever else the daemon did.
+  /// The daemon did anything but answer a checkpoint.
   void happened(const daemon_model::daemon_event& event);
   void callback(protocol::action_kind kind);
   void log(const log_entry& entry);
-  /// A line of the dialogue; long ones are cut short.
+  /// Adds a line to the dialogue; a long text is cut short.
   void note(std::string_view source, std::string_view text);
 
   [[nodiscard]] const std::vector<sequence_position>& checkpoints() const noexcept {
@@ -103,13 +102,13 @@ class observations {
   std::string dialogue_;
 };
 
-/// One worker in virtual time: joins the daemon model and one child at a time, and runs them until
-/// both are quiet.
+/// The worker behind testing::worker: joins the daemon model with a child at a time, and runs both
+/// until they are quiet.
 class worker::virtual_worker {
  public:
   virtual_worker(processor_factory make_processor, const run_options& options,
                  worker_options settings);
-  /// The daemon of another worker, which takes the lease from the predecessor.
+  /// A successor, which takes the lease from the predecessor.
   explicit virtual_worker(const virtual_worker& predecessor, std::uint32_t seed);
   virtual_worker(const virtual_worker&) = delete;
   virtual_worker& operator=(const virtual_worker&) = delete;
@@ -117,7 +116,7 @@ class worker::virtual_worker {
 
   // The functions of testing::worker; `name` is the function's, for messages.
   void initialize(std::string_view shard_id, const sequence_position& start);
-  /// `make`: adds the batch to the records; called when it can be delivered.
+  /// `make` adds the batch to the records; it is called when the batch can be delivered.
   void deliver(const char* name,
                const std::function<delivered_records::batch(delivered_records&)>& make);
   void call(const char* name, protocol::action_kind kind);
@@ -138,9 +137,9 @@ class worker::virtual_worker {
     return child_->thrown() ? child_->thrown() : thrown_;
   }
   [[nodiscard]] bool is_asked_to_stop() const noexcept { return is_asked_to_stop_; }
-  /// A line about them; empty when there is none.
+  /// A line about the faults that no checkpoint has met; empty when there are none.
   [[nodiscard]] std::string unmet_faults() const;
-  /// For records that are delivered now.
+  /// The arrival of records that are delivered now.
   [[nodiscard]] milliseconds arrival() const;
 
  private:
@@ -160,9 +159,9 @@ class worker::virtual_worker {
   void send_initialize();
   void call(protocol::action_kind kind);
   void deliver(delivered_records::batch batch);
-  /// Initializes a processor at the lease's checkpoint, and delivers what comes after.
+  /// Initializes a processor at the lease's checkpoint, and delivers the records after it.
   void begin_successor();
-  /// The records that this daemon has not delivered to its present child, but another has.
+  /// Delivers the records that only a predecessor or successor of this worker has delivered so far.
   void deliver_missed();
   void run_until_quiet();
   void close_input();
@@ -181,7 +180,7 @@ class worker::virtual_worker {
       std::make_shared<idle_time>(detail::clamped(settings_.idle_limit));
   observations seen_{clock_};
   std::shared_ptr<delivered_records> records_ = std::make_shared<delivered_records>();
-  sequence_position read_{"TRIM_HORIZON"};  // delivered to the present child up to here
+  sequence_position delivered_{"TRIM_HORIZON"};  // to the present child, up to here
   std::string shard_id_;
   std::deque<std::string> faults_;
   daemon_model::lease lease_;
