@@ -47,8 +47,8 @@ class KCLXX_EXPORT thread_pool {
   virtual void post(std::function<void()> function) = 0;
 };
 
-/// What runs a shard in virtual time, in the test kit. An executor of the processor has no thread
-/// of its own then: the scheduler runs its functions.
+/// Runs a shard in virtual time, in the test kit. An executor of the processor has no thread there:
+/// the scheduler runs its functions.
 /// Thread safety: none.
 class KCLXX_EXPORT virtual_scheduler {
  public:

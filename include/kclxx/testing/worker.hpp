@@ -97,8 +97,8 @@ class worker {
   worker& resume();
 
   // Faults; these may be set inside a callback, too.
-  /// Writing a checkpoint fails with this Java exception, `times` times; several calls queue up.
-  /// Errors: std::invalid_argument for less than one time.
+  /// Writing a checkpoint fails with this exception of the daemon's, `times` times; several calls
+  /// queue up. Errors: std::invalid_argument for less than one time.
   worker& fail_next_checkpoint(std::string_view exception, int times = 1);
   /// Another worker took the lease, and the daemon has not noticed: checkpoints fail with
   /// ShutdownException.

@@ -13,7 +13,7 @@ namespace kclxx::testing {
 /// Options that few tests set.
 /// Thread safety: a value; the worker copies it.
 struct worker_options {
-  /// Varies the jitter of all retries: of checkpoints, and of each, batches and parallel. Runs with
+  /// Varies the jitter of all retries: of checkpoints, `each`, `batches` and `parallel`. Runs with
   /// the same seed have the same jitter.
   std::uint32_t seed = 1;
   /// The daemon's shutdownGraceMillis: the time after request_shutdown() after which the daemon

@@ -332,18 +332,18 @@ void session_driver::on_async_checkpoint(const std::optional<sequence_position>&
 void user_processor::run(const session::call& call, const shard_context::fields& names,
                          const std::shared_ptr<detail::shard_service>& service) {
   using protocol::action_kind;
-  const auto handle = [&] { return detail::service_access::handle_of<checkpointer>(service); };
+  const auto with = [&] { return detail::service_access::handle_of<checkpointer>(service); };
   switch (call.kind) {
     case action_kind::initialize:
       return initialize(call, names, service);
     case action_kind::process_records:
-      return processor_->process_records(call.batch, handle());
+      return processor_->process_records(call.batch, with());
     case action_kind::lease_lost:
       return processor_->lease_lost();
     case action_kind::shard_ended:
-      return processor_->shard_ended(handle());
+      return processor_->shard_ended(with());
     case action_kind::shutdown_requested:
-      return processor_->shutdown_requested(handle());
+      return processor_->shutdown_requested(with());
   }
 }
 

@@ -42,9 +42,9 @@ class close_records {
   closing_step next(checkpoints& checkpoints, time_point now, outputs& out);
 };
 
-/// shutdownRequested: the status waits for the last checkpoint, which is retried until
-/// shutdown_retry_limit has passed (P46). A try is made in any case, even if the callback used that
-/// time up or a backoff would outlast it.
+/// shutdownRequested: the last chance. It is awaited, and retried until shutdown_retry_limit has
+/// passed (P46). One try is made in any case, even if the callback used that time up or a backoff
+/// would outlast it.
 class close_shutdown {
  public:
   explicit close_shutdown(time_point last_retry) : last_retry_(last_retry) {}
