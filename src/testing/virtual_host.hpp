@@ -94,7 +94,7 @@ class virtual_host final : public detail::shard_service,
   // The end of the process. After either function nothing is called, written or logged.
   /// Destroys the processor, as a process does that leaves.
   void finish();
-  /// Plays kill -9: no destructor of the user's runs. If the process has left, it calls finish().
+  /// Plays kill -9: no destructor of the user's runs. If the process has ended, it calls finish().
   void kill();
   [[nodiscard]] bool is_gone() const noexcept { return is_gone_; }
 

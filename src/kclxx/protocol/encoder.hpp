@@ -9,8 +9,8 @@
 
 namespace kclxx::protocol {
 
-// A line has the fields that the daemon knows, and no more: the daemon drops a line with a further
-// field (P20). It begins and ends with a newline, so that no text on the pipe is joined to it (P3).
+// A line has only the fields that the daemon knows: the daemon drops a line with a further field
+// (P20). It begins and ends with a newline, so that no text on the pipe is joined to it (P3).
 
 /// Appends a status line for the action of that name.
 void append_status(std::string& out, std::string_view action);
