@@ -82,7 +82,8 @@ enum class checkpoint_condition {
     std::string_view daemon_name) noexcept;
 
 /// The simple name of the daemon's exception for `code`; empty for checkpoint_errc::other, and when
-/// the error did not come from the daemon. Lifetime: static.
+/// the error did not come from the daemon.
+/// Lifetime: static.
 [[nodiscard]] KCLXX_EXPORT std::string_view daemon_error_name(const std::error_code& code) noexcept;
 
 /// A checkpoint that was not persisted. `code()` is an errc or an error of checkpoint_category.

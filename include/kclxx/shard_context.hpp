@@ -79,9 +79,9 @@ class KCLXX_EXPORT shard_context {
   /// Both call it on the callbacks' thread, between callbacks, on an idle shard too. Periods that
   /// elapse during a callback cause one call after it. Timers end before lease_lost is called, and
   /// with the session; a timer that is started after that never runs. An exception is treated like
-  /// one from a callback. A delay below zero counts as zero. Errors: std::logic_error for a period
-  /// below 1 ms. Lifetime: the function is destroyed after its last call, or when the timer is
-  /// cancelled.
+  /// one from a callback. A delay below zero counts as zero.
+  /// Errors: std::logic_error for a period below 1 ms.
+  /// Lifetime: the function is destroyed after its last call, or when the timer is cancelled.
   timer_id after(std::chrono::milliseconds delay, std::function<void()> function) const;
   timer_id every(std::chrono::milliseconds period, std::function<void()> function) const;
   /// Ends a timer. Does nothing if it has ended already. After a call on the callbacks' thread the

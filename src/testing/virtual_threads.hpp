@@ -32,8 +32,8 @@ class usage {
     if (!is_owner(function)) throw std::logic_error(function + elsewhere());
   }
   /// False on a wrong thread, where the call must change nothing. For callers that may be unable to
-  /// pass an exception on: only the end of the kit's function reports it. Thread safety: any
-  /// thread.
+  /// pass an exception on: only the end of the kit's function reports it.
+  /// Thread safety: any thread.
   [[nodiscard]] bool is_owner(const char* function) noexcept {
     if (acting() == owner_) return true;
     called_elsewhere_ = function;
@@ -209,8 +209,8 @@ class virtual_threads {
   /// begins after the timer that watches it.
   enum class share { untimed, all };
   /// Runs functions until each has ended or waits. Ends early when functions start each other
-  /// without end. False when no function was ready. Errors: std::runtime_error when no thread can
-  /// be started for one more function that waits.
+  /// without end. False when no function was ready.
+  /// Errors: std::runtime_error when no thread can be started for one more function that waits.
   bool run(share what);
   /// When the passing of time makes a function ready.
   [[nodiscard]] std::optional<time_point> next_timer() const;

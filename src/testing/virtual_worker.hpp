@@ -40,7 +40,8 @@ class delivered_records {
   };
 
   /// Adds a batch. A record with an empty sequence number gets the number after the highest so far.
-  /// A record that was delivered before is repeated with its fields. Errors: std::invalid_argument.
+  /// A record that was delivered before is repeated with its fields.
+  /// Errors: std::invalid_argument.
   batch add(std::span<const record::fields> records,
             std::optional<milliseconds> millis_behind_latest);
   /// Adds a batch of payloads, and fills in the further fields. `are_aggregated`: they are the user

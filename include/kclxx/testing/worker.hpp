@@ -36,11 +36,12 @@ namespace kclxx::testing {
 /// function that would never end (see worker_options::idle_limit); std::invalid_argument for an
 /// argument that no daemon could send. An exception of a callback does not reach the caller:
 /// exit_status(), log() and thrown() have it, and the next call throws. An exception for a lost
-/// lease is only in log(), and the child continues (see record_processor). Thread safety: none.
-/// What another thread asks for has no effect. The function of this class that runs meanwhile
-/// throws std::logic_error at its end, or the next one does. Lifetime: the processor can be
-/// inspected until crash(), resume() or the end of this object. Checkpoint handlers that are due
-/// after the end of this object are not called. Blocking: while user code runs in it.
+/// lease is only in log(), and the child continues (see record_processor).
+/// Thread safety: none. What another thread asks for has no effect. The function of this class that
+/// runs meanwhile throws std::logic_error at its end, or the next one does.
+/// Lifetime: the processor can be inspected until crash(), resume() or the end of this object.
+/// Checkpoint handlers that are due after the end of this object are not called.
+/// Blocking: while user code runs in it.
 class worker {
  public:
   using milliseconds = std::chrono::milliseconds;
@@ -98,7 +99,8 @@ class worker {
 
   // Faults; these may be set inside a callback, too.
   /// Writing a checkpoint fails with this exception of the daemon's, `times` times; several calls
-  /// queue up. Errors: std::invalid_argument for less than one time.
+  /// queue up.
+  /// Errors: std::invalid_argument for less than one time.
   worker& fail_next_checkpoint(std::string_view exception, int times = 1);
   /// Another worker took the lease, and the daemon has not noticed: checkpoints fail with
   /// ShutdownException.

@@ -113,7 +113,8 @@ std::error_code write_all(int fd, std::string_view text) noexcept;
 std::error_code write_now(int fd, std::string_view& text) noexcept;
 
 /// Writes lines to a descriptor and never waits for its reader: bytes that it does not take are
-/// kept. A forked copy of the process ends when it writes (copy_guard). Thread safety: none.
+/// kept. A forked copy of the process ends when it writes (copy_guard).
+/// Thread safety: none.
 class line_output {
  public:
   explicit line_output(int fd) noexcept;

@@ -93,7 +93,8 @@ inline std::optional<process_identity> daemon_process(const std::optional<std::s
 }
 
 /// Sends SIGTERM to that very process. Errors: std::errc::no_such_process when it has ended, and
-/// those of pidfd_open and pidfd_send_signal. Blocking: no.
+/// those of pidfd_open and pidfd_send_signal.
+/// Blocking: no.
 inline std::error_code ask_to_end(const process_identity& process) noexcept {
   const descriptor opened = open_process(process);
   // The system call's number, as in open_process.

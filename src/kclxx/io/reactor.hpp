@@ -76,7 +76,8 @@ class input_poll {
   explicit input_poll(int input);
 
   /// `readable` also means that the writer is gone: the read will tell. Without a limit the wait
-  /// lasts until input or wake(). Errors: std::system_error.
+  /// lasts until input or wake().
+  /// Errors: std::system_error.
   result wait(std::optional<std::chrono::milliseconds> limit);
   /// Lets the present wait, or the next wait, return.
   void wake() noexcept;

@@ -19,15 +19,13 @@ struct task_thread::state {
   std::condition_variable has_work;
   std::condition_variable is_drained;
   std::list<std::function<void()>> tasks;
+  bool has_thread = false;
   bool is_busy = false;
   bool is_ending = false;
   bool is_abandoned = false;
 };
 
-task_thread::task_thread() : state_(std::make_shared<state>()) {
-  const signal_block block;
-  std::thread([shared = state_] { run(*shared); }).detach();
-}
+task_thread::task_thread() : state_(std::make_shared<state>()) {}
 
 task_thread::~task_thread() {
   const std::lock_guard lock(state_->mutex);
@@ -35,7 +33,16 @@ task_thread::~task_thread() {
   state_->has_work.notify_one();
 }
 
-void task_thread::post(std::function<void()> task) {
+void task_thread::start() {
+  const std::lock_guard lock(state_->mutex);
+  if (state_->has_thread) return;
+  const signal_block block;
+  std::thread([shared = state_] { run(*shared); }).detach();
+  state_->has_thread = true;
+}
+
+void task_thread::post(std::function<void()> task) noexcept {
+  start();
   const std::lock_guard lock(state_->mutex);
   if (state_->is_abandoned) return;
   state_->tasks.push_back(std::move(task));

@@ -200,6 +200,7 @@ std::unique_ptr<observation> observation::make(const run_options& options,
 }
 
 observation::observation(std::shared_ptr<state> shared) : state_(std::move(shared)) {
+  thread_.start();
   thread_.post([shared = state_] { shared->run(); });
 }
 

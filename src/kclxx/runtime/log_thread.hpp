@@ -29,7 +29,6 @@ class log_thread {
 
   /// `write` is called for each line, and does not throw. It is destroyed when the log is abandoned
   /// and no line is being written. `descriptor` takes texts, and must be open until that moment.
-  /// Errors: std::system_error when the thread cannot be started.
   log_thread(int descriptor, std::function<void(const log_entry&)> write);
   /// Does not wait: lines that were not begun are not written.
   ~log_thread() { abandon(); }

@@ -44,8 +44,8 @@ inline constexpr std::chrono::milliseconds least_teardown{500};
 /// resident share a loop. Either thread reads the daemon's lines (see reader). Further user code
 /// has threads of its own, and so have the lines of the log (user_tasks).
 ///
-/// While a thread has the lock, it waits for nobody and runs no user code. Without memory or
-/// descriptors the process ends (decisions.md).
+/// While a thread has the lock, it waits for nobody and runs no user code. Without memory, threads
+/// or descriptors the process ends (decisions.md).
 /// Thread safety: all functions from any thread, except where a group says otherwise.
 /// Lifetime: checkpointers keep it alive. After run() it calls only the handlers of late calls of
 /// async_checkpoint.
@@ -75,7 +75,7 @@ class shard_host final : public detail::shard_service,
              const run_options& options);
 
   /// To be called before run(), so that a shard is refused if there is no thread for observers.
-  /// Errors: std::system_error when a thread cannot be had.
+  /// Errors: std::system_error.
   void start_observation();
   /// Serves the session on the callbacks' thread, until user code has returned for good.
   void run() noexcept;

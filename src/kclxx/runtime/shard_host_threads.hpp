@@ -29,7 +29,8 @@ class shard_host_threads final : public std::enable_shared_from_this<shard_host_
   /// `on_stuck`: with a shared loop it is called on any thread when user code does not return, so
   /// that serve() does not return either. The session does not use its descriptors any more. If
   /// user code returns after that, serve() returns callback_stuck as soon as `on_stuck` has
-  /// returned. Errors: std::exception when a descriptor or a thread cannot be had.
+  /// returned.
+  /// Errors: std::exception when a descriptor or a thread cannot be had.
   shard_host_threads(const configuration& settings, processor_factory make_processor,
                      const run_options& options, std::function<void()> on_stuck = {});
 
@@ -72,7 +73,8 @@ shard_context::fields names_in(const detail::environment& variables);
 std::optional<io::process_identity> daemon_in(const detail::environment& variables,
                                               const io::process_identity& parent);
 
-/// Makes a session, with the variables' settings of log and metrics. Errors: std::exception.
+/// Makes a session, with the variables' settings of log and metrics.
+/// Errors: std::exception.
 std::shared_ptr<shard_host_threads> make_host_threads(
     const shard_host_threads::configuration& configuration, const processor_factory& make_processor,
     run_options options, const detail::environment& variables, std::function<void()> on_stuck = {});

@@ -25,8 +25,9 @@ namespace kclxx::runtime {
 
 /// User code of one session that runs beside its callbacks: the log function, checkpoint handlers
 /// and the callbacks of the stop token. Each of the three has a thread, so that none waits for
-/// another, and so have the lines of the log. The threads live as long as the session: posting to
-/// them starts none and waits for nobody, so it may be done with the session's lock held.
+/// another, and so have the lines of the log. A thread is started when it is first needed, and
+/// lives as long as the session. Posting to it waits for nobody, so it may be done with the
+/// session's lock held.
 ///
 /// Thread safety: all functions from any thread.
 class user_tasks {
@@ -35,14 +36,15 @@ class user_tasks {
 
   /// Log lines go to the program's log function. Without one they go to the descriptor, or where
   /// the options direct them.
-  /// Errors: std::system_error when a thread cannot be started or the descriptor cannot be copied.
+  /// Errors: std::system_error when the descriptor cannot be copied.
   user_tasks(const run_options& options, int log_descriptor);
 
   void run_handler(std::function<void()> handler) { handlers_.post(std::move(handler)); }
   /// Whether no checkpoint handler runs or waits for its thread.
   [[nodiscard]] bool is_idle() { return handlers_.drain(std::chrono::steady_clock::now()); }
   /// Requests the stop soon, on the thread of the stop callbacks: these may want what a callback
-  /// holds, or never return. Blocking: no.
+  /// holds, or never return.
+  /// Blocking: no.
   void request_stop();
   /// Returns at once unless request_stop() was called; then once the stop token shows it. User code
   /// that the session calls after its decision to stop has to see the token stopped.
@@ -75,7 +77,8 @@ class user_tasks {
   std::atomic<bool> is_stop_posted_ = false;
 };
 
-/// Returns true at the deadline, false as soon as a stop is requested. Blocking: yes.
+/// Returns true at the deadline, false as soon as a stop is requested.
+/// Blocking: yes.
 bool sleep_until(std::chrono::steady_clock::time_point deadline, const std::stop_token& stop);
 
 /// What shard_service::wait_until_notified waits for.
