@@ -294,8 +294,8 @@ std::unique_ptr<detail::thread_pool> virtual_host::make_thread_pool(std::size_t 
   return std::make_unique<pool>(weak_from_this(), usage_, threads_->add_group(threads));
 }
 
-std::shared_ptr<void> virtual_host::adopt(executor& adopted) {
-  const auto group = threads_->add_group(1, &adopted);
+std::shared_ptr<void> virtual_host::adopt(executor adopted) {
+  const auto group = threads_->add_group(1, std::move(adopted));
   return {group.get(), [this, group](void*) { join(group); }};
 }
 

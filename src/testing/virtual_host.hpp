@@ -137,7 +137,7 @@ class virtual_host final : public detail::shard_service,
 
   // virtual_scheduler
   [[nodiscard]] std::uint32_t seed() const noexcept override { return seed_; }
-  [[nodiscard]] std::shared_ptr<void> adopt(executor& adopted) override;
+  [[nodiscard]] std::shared_ptr<void> adopt(executor adopted) override;
   bool run_until(const std::function<bool()>& is_over) override;
 
   // driver::host

@@ -27,10 +27,10 @@ bool virtual_threads::is_caller() const noexcept {
 // Groups.
 
 std::shared_ptr<virtual_threads::group> virtual_threads::add_group(
-    std::size_t threads, detail::virtual_scheduler::executor* executor) {
+    std::size_t threads, std::optional<detail::virtual_scheduler::executor> executor) {
   auto added = std::make_shared<group>();
   added->thread_count_ = threads;
-  added->executor_ = executor;
+  added->executor_ = std::move(executor);
   groups_.push_back(added);
   return added;
 }
@@ -59,7 +59,7 @@ void virtual_threads::end(group& ended) {
 
 bool virtual_threads::runs_executors() const noexcept {
   return std::any_of(groups_.begin(), groups_.end(),
-                     [](const auto& group) { return group->executor_ != nullptr; });
+                     [](const auto& group) { return group->executor_.has_value(); });
 }
 
 /// The group that has the oldest function, among the groups that have an idle thread.
@@ -85,7 +85,7 @@ std::optional<virtual_threads::time_point> virtual_threads::next_timer() const {
     if (time && *time != time_point::max() && (!first || *time < *first)) first = time;
   };
   for (const auto& group : groups_) {
-    if (group->executor_ != nullptr && group->is_idle()) consider(group->executor_->next_timer());
+    if (group->executor_ && group->is_idle()) consider(group->executor_->next_timer());
   }
   for (const thread* const waiting : waiting_) consider(waiting->deadline);
   return first;
@@ -197,7 +197,7 @@ void virtual_threads::work(thread& self) {
       } else if (runs_ == share::all) {
         const auto copy = groups_;  // a function may add or close a group
         has_run = std::any_of(copy.begin(), copy.end(), [&](const auto& group) {
-          return group->executor_ != nullptr && group->is_idle() && run_one(self, group);
+          return group->executor_ && group->is_idle() && run_one(self, group);
         });
       }
     }
@@ -219,7 +219,7 @@ bool virtual_threads::run_one(thread& self, const std::shared_ptr<group>& source
   ++source->running_;
   bool has_run = true;
   try {
-    if (source->executor_ != nullptr) {
+    if (source->executor_) {
       has_run = source->executor_->run_one();
     } else {
       const auto function = std::move(source->functions_.front().second);

@@ -182,7 +182,7 @@ class virtual_threads {
    private:
     friend class virtual_threads;
     std::size_t thread_count_ = 1;
-    detail::virtual_scheduler::executor* executor_ = nullptr;  // null: functions_ are run
+    std::optional<detail::virtual_scheduler::executor> executor_;  // without one functions_ are run
     std::deque<std::pair<std::uint64_t, std::function<void()>>> functions_;  // with their numbers
     std::size_t running_ = 0;  // functions that have begun, also those that wait
     bool has_ended_ = false;
@@ -196,7 +196,7 @@ class virtual_threads {
   ~virtual_threads() { end(); }
 
   [[nodiscard]] std::shared_ptr<group> add_group(
-      std::size_t threads, detail::virtual_scheduler::executor* executor = nullptr);
+      std::size_t threads, std::optional<detail::virtual_scheduler::executor> executor = {});
   /// Adds a function; without effect after the end of the group.
   void post(group& target, std::function<void()> function);
   /// Drops the functions of the group that have not begun. From now on none of them begins.

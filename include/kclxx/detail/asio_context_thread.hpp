@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
 #include <exception>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <stdexcept>
 #include <thread>
 
@@ -33,7 +31,7 @@ inline kclxx::detail::virtual_scheduler* scheduler_of(const shard_context& shard
 /// Thread safety: executor() may be called from any thread.
 /// Lifetime: the shard_context must outlive it. Functions that were posted and have not run are
 /// destroyed with it, so nothing may still wait for them.
-class context_thread final : private kclxx::detail::virtual_scheduler::executor {
+class context_thread final {
  public:
   /// Errors: std::system_error when the thread cannot be started.
   explicit context_thread(const shard_context& shard)
@@ -45,14 +43,15 @@ class context_thread final : private kclxx::detail::virtual_scheduler::executor 
     } else {
       timers_ = &boost::asio::use_service<virtual_timers>(context_);
       timers_->follow(shard);
-      adopted_ = scheduler_->adopt(*this);
+      adopted_ =
+          scheduler_->adopt({[this] { return run_one(); }, [this] { return timers_->next(); }});
     }
   }
   context_thread(const context_thread&) = delete;
   context_thread& operator=(const context_thread&) = delete;
   /// Functions that still wait are destroyed, and not called.
   /// Blocking: until the function that runs has returned.
-  ~context_thread() override {
+  ~context_thread() {
     if (scheduler_ != nullptr) {
       adopted_.reset();
       return;
@@ -83,7 +82,7 @@ class context_thread final : private kclxx::detail::virtual_scheduler::executor 
     }
   }
   /// Runs a function in virtual time. A crash of the child in it ends that function alone.
-  bool run_one() override {
+  bool run_one() {
     try {
       timers_->end_waits(timers_->now());
       const bool has_run = context_.poll_one() > 0;
@@ -95,9 +94,6 @@ class context_thread final : private kclxx::detail::virtual_scheduler::executor 
       shard_.fail(std::current_exception());
     }
     return true;
-  }
-  [[nodiscard]] std::optional<std::chrono::steady_clock::time_point> next_timer() override {
-    return timers_->next();
   }
 
   /// Whether the destructor has stopped the io_context. If not, the program has: then the

@@ -52,18 +52,11 @@ class KCLXX_EXPORT thread_pool {
 /// Thread safety: none.
 class KCLXX_EXPORT virtual_scheduler {
  public:
-  /// An executor as the scheduler sees it.
-  class KCLXX_EXPORT executor {
-   public:
-    executor() = default;
-    executor(const executor&) = delete;
-    executor& operator=(const executor&) = delete;
-    virtual ~executor();
-
+  struct executor {
     /// Runs a function that is ready. False when none is.
-    virtual bool run_one() = 0;
+    std::function<bool()> run_one;
     /// When a timer makes a function ready.
-    [[nodiscard]] virtual std::optional<std::chrono::steady_clock::time_point> next_timer() = 0;
+    std::function<std::optional<std::chrono::steady_clock::time_point>()> next_timer;
   };
 
   virtual_scheduler() = default;
@@ -75,7 +68,7 @@ class KCLXX_EXPORT virtual_scheduler {
   [[nodiscard]] virtual std::uint32_t seed() const noexcept = 0;
   /// Runs the executor's functions until the result is destroyed, which waits for a function that
   /// has begun.
-  [[nodiscard]] virtual std::shared_ptr<void> adopt(executor& adopted) = 0;
+  [[nodiscard]] virtual std::shared_ptr<void> adopt(executor adopted) = 0;
   /// For the processor's destructor: lets functions run and time pass until `is_over`. False when
   /// the grace time is over first.
   virtual bool run_until(const std::function<bool()>& is_over) = 0;

@@ -13,7 +13,6 @@ namespace kclxx {
 observer::~observer() = default;
 detail::thread_pool::~thread_pool() = default;
 detail::shard_service::~shard_service() = default;
-detail::virtual_scheduler::executor::~executor() = default;
 detail::virtual_scheduler::~virtual_scheduler() = default;
 detail::virtual_scheduler* detail::shard_service::scheduler() noexcept { return nullptr; }
 void detail::shard_service::observe(observer::shard_event) noexcept {}
