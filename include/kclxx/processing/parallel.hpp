@@ -85,6 +85,7 @@ struct parallel_options {
   /// not yet reported; with kclxx/asio.hpp, the coroutines.
   /// While new records are ready, retries have at most half of the lanes, but at least one.
   std::size_t lanes = 8;
+  /// Which records of a shard wait for each other.
   kclxx::order order = order::key;
   /// The key of order::key; empty: the partition key. Log and events have the partition key. The
   /// function is called once for each delivered record, on the callbacks' thread; what it throws is

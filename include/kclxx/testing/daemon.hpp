@@ -43,10 +43,12 @@ namespace kclxx::testing {
 /// Blocking: while user code runs in it.
 class daemon {
  public:
+  /// The unit of times.
   using milliseconds = std::chrono::milliseconds;
 
   /// A checkpoint that the daemon was asked for, and its answer.
   struct checkpoint_attempt {
+    /// The position that the child asked for.
     sequence_position position;
     std::optional<std::string> error{};  ///< the simple name of the daemon's exception
     bool operator==(const checkpoint_attempt&) const = default;
@@ -58,9 +60,12 @@ class daemon {
                   daemon_options settings = {});
   /// A moved-from daemon can only be destroyed or assigned to.
   daemon(daemon&&) noexcept;
+  /// Ends the child of this daemon first.
   daemon& operator=(daemon&&) noexcept;
+  /// Ends the child: its processor is destroyed.
   ~daemon();
 
+  /// The daemon assigns the shard; `start` is the position that is persisted already.
   daemon& initialize(std::string_view shard_id = "shardId-000000000000",
                      const sequence_position& start = sequence_position("TRIM_HORIZON"));
   /// Delivers a batch of these payloads; {} is an empty one. Sequence numbers continue from the
@@ -80,7 +85,9 @@ class daemon {
   /// The daemon sends leaseLost, shardEnded or shutdownRequested; before KCL 2.1, `shutdown` in
   /// place of the first two.
   daemon& lose_lease();
+  /// The daemon sends shardEnded.
   daemon& end_shard();
+  /// The daemon sends shutdownRequested; lose_lease, end_shard or end_input follows.
   daemon& request_shutdown();
   /// The daemon closes the child's stdin. Inside a callback: the daemon dies.
   daemon& end_input();
@@ -118,7 +125,9 @@ class daemon {
   [[nodiscard]] const std::vector<sequence_position>& checkpoints() const noexcept;
   /// Where a successor would resume: after this.
   [[nodiscard]] const sequence_position& persisted() const noexcept;
+  /// Each checkpoint that the child asked for, with its answer, in order.
   [[nodiscard]] const std::vector<checkpoint_attempt>& attempts() const noexcept;
+  /// Each message of the library, in order.
   [[nodiscard]] const std::vector<log_entry>& log() const noexcept;
   /// "initialize", "process_records", ... in order.
   [[nodiscard]] const std::vector<std::string>& callbacks() const noexcept;
@@ -134,6 +143,7 @@ class daemon {
   [[nodiscard]] bool stop_requested() const noexcept;
   /// By shard_context::request_worker_stop; shutdownRequested follows the open action.
   [[nodiscard]] bool worker_stop_requested() const noexcept;
+  /// The virtual time: what shard_context::now() returns in the child.
   [[nodiscard]] std::chrono::steady_clock::time_point now() const noexcept;
   /// The user's processor.
   /// Errors: std::logic_error when there is none, and when it is of another type, which is named.
