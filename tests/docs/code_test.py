@@ -10,7 +10,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from pages import ROOT, blocks, pages  # noqa: E402
+from pages import FENCE, ROOT, blocks, pages  # noqa: E402
 
 
 def packed(text):
@@ -49,7 +49,7 @@ class Code(unittest.TestCase):
                 self.assertIsNotNone(named, f"{page}: no comment with the file before\n{block}")
                 self.assertIn(block, (ROOT / named[1]).read_text(), page)
                 count += 1
-        self.assertEqual(3, count)
+        self.assertGreater(count, 0)
 
     def test_json_can_be_parsed(self):
         count = 0
@@ -69,10 +69,11 @@ class Code(unittest.TestCase):
         for path in (ROOT / "tests/docs/code/moving").glob("*.js"):
             subprocess.run([node, "--check", path], check=True)
 
-    def test_the_first_program_of_the_readme_is_print_records_in_30_lines_at_most(self):
-        sample = (ROOT / "samples/print_records/print_records.cpp").read_text()
-        self.assertLessEqual(sample.count("\n"), 30)
-        self.assertIn(f"```cpp\n{sample}```\n", pages()["README.md"])
+    def test_a_list_begins_after_a_blank_line_and_is_not_nested(self):
+        """GitHub needs neither, MkDocs needs both."""
+        wrong = [f"{page}: {item}" for page, text in pages().items() for item in
+                 re.findall(r"^(?!- |\d+\. | |\||#).+\n((?:- |\d+\. ).*)|^ +- .*", FENCE.sub("", text), re.MULTILINE)]
+        self.assertEqual([], wrong)
 
     def test_json_of_the_documents_is_json(self):
         for path in (ROOT / "docs").rglob("*.json"):

@@ -35,6 +35,7 @@ class KCLXX_EXPORT completion {
  public:
   /// An empty one.
   completion() noexcept;
+  /// Takes the record of another one, which is empty then.
   completion(completion&&) noexcept;
   /// A record that this object held, and that was not reported, counts as failed.
   completion& operator=(completion&& other) noexcept;

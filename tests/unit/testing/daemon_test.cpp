@@ -29,21 +29,6 @@ const sequence_position shard_end("SHARD_END");
 
 }  // namespace
 
-TEST_CASE("a shard from its beginning to its end, in one chain", "[testing]") {
-  auto daemon = scripted();
-  daemon.initialize("shard-0").deliver({"a b", "c"}).end_shard();
-  INFO(daemon);
-  CHECK(daemon.callbacks() == names{"initialize", "process_records", "shard_ended"});
-  const auto& seen = daemon.processor<recording_processor>();
-  CHECK(seen.shard_id == "shard-0");
-  CHECK(seen.start == trim_horizon);
-  CHECK(seen.records == names{"1/0 key: a b", "2/0 key: c"});
-  CHECK(daemon.checkpoints() == positions{sequence_position("2"), shard_end});
-  CHECK(daemon.persisted() == shard_end);
-  CHECK(daemon.exit_status() == exit_status::ok);
-  CHECK(daemon.log().empty());
-}
-
 TEST_CASE("records are delivered with every field as it is given", "[testing]") {
   auto daemon = scripted();
   daemon.initialize("shard-0", sequence_position("99", 7));
@@ -155,20 +140,6 @@ TEST_CASE("a daemon leaves when its shutdown_grace is over", "[testing]") {
     CHECK(daemon.exit_status() == exit_status::daemon_gone);
     CHECK(daemon.persisted() == trim_horizon);
   }
-  SECTION("while a callback asks for the stop of the worker") {
-    const shard_context* shard = nullptr;
-    auto daemon = scripted(
-        [&](const std::string& callback, const checkpointer*) {
-          if (callback == "process_records") shard->request_worker_stop();
-          if (callback == "shutdown_requested") shard->sleep_for(1h);
-        },
-        {}, {.shutdown_grace = 15s});
-    shard = daemon.initialize().processor<recording_processor>().context;
-    const auto begin = daemon.now();
-    daemon.deliver({"a"});
-    CHECK(daemon.now() - begin == 15s);
-    CHECK_FALSE(daemon.is_running());
-  }
   SECTION("between two actions") {
     auto daemon = scripted({}, {}, {.shutdown_grace = 15s});
     daemon.initialize().deliver({"a"}).request_shutdown().advance(14s);
@@ -176,22 +147,6 @@ TEST_CASE("a daemon leaves when its shutdown_grace is over", "[testing]") {
     daemon.advance(1s);
     CHECK(daemon.exit_status() == exit_status::ok);
   }
-}
-
-TEST_CASE("a requested shutdown is followed by the lost lease, or by the end of the input",
-          "[testing]") {
-  auto handed_on = scripted();
-  handed_on.initialize().deliver({"a"}).request_shutdown().lose_lease();
-  CHECK(handed_on.callbacks() ==
-        names{"initialize", "process_records", "shutdown_requested", "lease_lost"});
-  CHECK(handed_on.exit_status() == exit_status::ok);
-  auto stopped = scripted();
-  stopped.initialize().deliver({"a"}).request_shutdown();
-  CHECK_THROWS_WITH(stopped.deliver({"b"}),
-                    "deliver: after shutdownRequested a daemon sends an ending or closes the "
-                    "input, nothing else");
-  stopped.end_input();
-  CHECK(stopped.exit_status() == exit_status::ok);
 }
 
 TEST_CASE("what a daemon could not do now is refused", "[testing]") {
@@ -204,6 +159,10 @@ TEST_CASE("what a daemon could not do now is refused", "[testing]") {
   CHECK_THROWS_WITH(daemon.resume(), "resume: the child still runs; crash() it, or end_input()");
   CHECK_THROWS_AS(daemon.advance(-1ms), std::invalid_argument);
   CHECK_THROWS_AS(daemon.fail_next_checkpoint("ThrottlingException", 0), std::invalid_argument);
+  daemon.request_shutdown();
+  CHECK_THROWS_WITH(daemon.deliver({"a"}),
+                    "deliver: after shutdownRequested a daemon sends an ending or closes the "
+                    "input, nothing else");
   daemon.crash();
   CHECK_THROWS_WITH(daemon.deliver({"a"}),
                     "deliver: the child crashed; resume() starts a successor");
@@ -249,24 +208,6 @@ TEST_CASE("the context has the names and the virtual clock", "[testing]") {
   CHECK(context.now() - before == 90min);
   CHECK(daemon.deliver({"a"}).processor<recording_processor>().arrivals ==
         std::vector<long long>{1'600'000'000'000 + 90 * 60'000});
-}
-
-TEST_CASE("the dialogue shows both sides, callbacks and logs with their time", "[testing]") {
-  auto daemon = scripted();
-  daemon.initialize().fail_next_checkpoint("ThrottlingException").advance(1s);
-  daemon.deliver({std::string(1000, 'x')});
-  std::ostringstream text;
-  text << daemon;
-  CHECK(text.str() == daemon.dialogue());
-  CHECK(text.str().find("      0 ms  daemon    {\"action\":\"initialize\"") == 0);
-  for (const char* line :
-       {"\n      0 ms  callback  initialize\n",
-        "\n      0 ms  child     {\"action\":\"status\",\"responseFor\":\"initialize\"}\n",
-        "\n   1000 ms  log       warning: the checkpoint at 1/0 failed: ThrottlingException",
-        "... (1536 bytes)\n"}) {
-    CAPTURE(line, text.str());
-    CHECK(text.str().find(line) != std::string::npos);
-  }
 }
 
 TEST_CASE("a fault that no checkpoint has met is the last line of the printed dialogue",

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Shell sessions with kclxx, in which programs of the session stand for Java, Maven and Node.js.
+
+usage: sessions_test.py [--update] KCLXX FILE...
+
+Each unindented block of a file begins a session in an empty directory, $HOME, after the commands that stand before the first
+title. A line `  $ ` is run by bash (`  > ` continues it); below it is what it prints, stderr after `! `, and a status
+other than 0 as `[5]`. --update writes into the file what is printed now: read the difference.
+"""
+import difflib
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+SOURCE = HERE.parents[1] / "src/host"
+# What differs from run to run: the home, hashes of the sources in names, descriptors, worker ids, processes.
+VARYING = [(r"-[0-9a-f]{12}\b", "-HASH"), (r"/(dev|proc/self)/fd/\d+", "/fd/N")]
+
+
+def run(kclxx, home, command):
+    environment = {"PATH": f"{home}/bin:/usr/bin:/bin", "HOME": home, "LC_ALL": "C.UTF-8", "KCLXX": kclxx,
+                   "SOURCE": str(SOURCE), "BASH_ENV": str(HERE / "sessions/functions.sh")}
+    done = subprocess.run(["bash", "-c", command], cwd=home, env=environment, text=True, stdin=subprocess.DEVNULL,
+                          capture_output=True, timeout=60, check=False)
+    lines = done.stdout.splitlines() + [f"! {line}" for line in done.stderr.splitlines()]
+    lines += [f"[{done.returncode}]"] if done.returncode else []
+    for line in lines:
+        for pattern, name in [(re.escape(home), "HOME"), *VARYING]:
+            line = re.sub(pattern, name, line)
+        yield f"  {line}".rstrip() + "\n"
+
+
+def play(kclxx, text):
+    """The text with what the commands print now."""
+    titles = re.split(r"^(?=\S)", text, flags=re.MULTILINE)
+    before = re.findall(r"^  \$ ((?:.*\n)(?:  > .*\n)*)", titles[0], re.MULTILINE)
+    for session in titles:
+        with tempfile.TemporaryDirectory() as folder:
+            home = os.path.realpath(folder)
+            if session is not titles[0]:
+                for command in before:
+                    for line in run(kclxx, home, command.replace("\n  > ", "\n")):
+                        raise AssertionError(f"{command}: {line}")
+            yield from play_session(kclxx, home, session, session is titles[0])
+
+
+def play_session(kclxx, home, session, is_setup):
+    is_below = False
+    for part in re.findall(r"  \$ .*\n(?:  > .*\n)*|.*\n", session):
+        if part.startswith("  $ "):
+            yield part
+            if not is_setup:
+                yield from run(kclxx, home, part[4:].replace("\n  > ", "\n"))
+            is_below = True
+        elif not is_below or not part.strip():
+            yield part
+            is_below = False
+
+
+def main(arguments):
+    is_update = arguments[:1] == ["--update"]
+    kclxx, *files = arguments[is_update:]
+    status = 0
+    for file in map(pathlib.Path, files):
+        expected = file.read_text(encoding="utf-8")
+        printed = "".join(play(os.path.abspath(kclxx), expected))
+        if is_update:
+            file.write_text(printed, encoding="utf-8")
+        elif printed != expected:
+            status = 1
+            sys.stdout.writelines(difflib.unified_diff(expected.splitlines(True), printed.splitlines(True),
+                                                       file.name, "what is printed now"))
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
