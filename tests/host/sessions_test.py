@@ -12,32 +12,40 @@ import difflib
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+LIMIT = 100
 SOURCE = HERE.parents[1] / "src/host"
 # What differs from run to run: the home, hashes of the sources in names, descriptors, worker ids, processes.
 VARYING = [(r"-[0-9a-f]{12}\b", "-HASH"), (r"/(dev|proc/self)/fd/\d+", "/fd/N")]
 
 
 def run(kclxx, home, command):
-    environment = {"PATH": f"{home}/bin:/usr/bin:/bin", "HOME": home, "LC_ALL": "C.UTF-8", "KCLXX": kclxx,
+    environment = {"PATH": f"{home}/bin:{os.path.dirname(kclxx)}:/usr/bin:/bin", "HOME": home, "LC_ALL": "C.UTF-8", "KCLXX": kclxx,
                    "SOURCE": str(SOURCE), "BASH_ENV": str(HERE / "sessions/functions.sh")}
-    done = subprocess.run(["bash", "-c", command], cwd=home, env=environment, text=True, stdin=subprocess.DEVNULL,
-                          capture_output=True, timeout=60, check=False)
-    lines = done.stdout.splitlines() + [f"! {line}" for line in done.stderr.splitlines()]
-    lines += [f"[{done.returncode}]"] if done.returncode else []
+    shell = subprocess.Popen(["bash", "-c", command], cwd=home, env=environment, text=True, start_new_session=True,
+                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        out, errors = shell.communicate(timeout=LIMIT)
+    except subprocess.TimeoutExpired:
+        os.killpg(shell.pid, signal.SIGKILL)
+        out, errors = shell.communicate()
+        errors += f"it took longer than {LIMIT} s\n"
+    lines = out.splitlines() + [f"! {line}" for line in errors.splitlines()]
+    lines += [f"[{shell.returncode}]"] if shell.returncode else []
     for line in lines:
         for pattern, name in [(re.escape(home), "HOME"), *VARYING]:
             line = re.sub(pattern, name, line)
-        yield f"  {line}".rstrip() + "\n"
+        yield f"  {line}\n" if line else "  <blank>\n"
 
 
 def play(kclxx, text):
     """The text with what the commands print now."""
-    titles = re.split(r"^(?=\S)", text, flags=re.MULTILINE)
+    titles = re.split(r"^(?=\S)", text, flags=re.MULTILINE)[1:]
     before = re.findall(r"^  \$ ((?:.*\n)(?:  > .*\n)*)", titles[0], re.MULTILINE)
     for session in titles:
         with tempfile.TemporaryDirectory() as folder:

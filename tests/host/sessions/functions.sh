@@ -1,6 +1,4 @@
 # Sourced by each command of a session.
-kclxx() { "$KCLXX" "$@"; }
-
 # program NAME: its text, in sh, from stdin.
 program() {
     mkdir -p "$(dirname "$1")"
