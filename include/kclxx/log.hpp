@@ -20,6 +20,7 @@ enum class log_level {
 
 /// One message of the library.
 struct log_entry {
+  /// How serious the message is.
   log_level level;
   std::string shard_id;  ///< empty before initialize
   /// One line, without a newline. What a terminal could obey, and bytes that are not UTF-8, are

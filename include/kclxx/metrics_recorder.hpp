@@ -35,11 +35,15 @@ class KCLXX_EXPORT metrics_recorder {
   /// Thread safety: immutable.
   /// Lifetime: the views are of static memory.
   struct metric_family {
+    /// The name in Prometheus, for instance "kclxx_records_total".
     std::string_view name;
+    /// What it counts or measures, in one sentence.
     std::string_view help;
+    /// How its value changes.
     metric_type type;
     /// The name and the unit in the CloudWatch line; empty if that line does not have this metric.
     std::string_view cloudwatch_name{};
+    /// The unit in the CloudWatch line, for instance "Count".
     std::string_view cloudwatch_unit{};
     /// The label that it has besides application, stream and shard; empty: none.
     std::string_view label{};
@@ -66,6 +70,7 @@ class KCLXX_EXPORT metrics_recorder {
   metrics_recorder() = default;
   metrics_recorder(const metrics_recorder&) = delete;
   metrics_recorder& operator=(const metrics_recorder&) = delete;
+  /// Leaves what was stored elsewhere as it is.
   virtual ~metrics_recorder();
 
   /// Calls add, set and observe for what the event changes.

@@ -18,7 +18,9 @@ namespace kclxx {
 /// How checkpoints that failed with a retryable error are retried: after `initial_backoff`, then
 /// twice as long each time, with jitter, up to `max_backoff`. 0 counts as 1 ms.
 struct retry_options {
+  /// The wait after the first failure.
   std::chrono::milliseconds initial_backoff{100};
+  /// The longest wait.
   std::chrono::milliseconds max_backoff{5000};
   /// The largest number of attempts of one waiting checkpoint(), the first included; below 1 counts
   /// as 1. With the values above, ten attempts take about 11 to 21 s. The checkpoint of the shard's
@@ -30,15 +32,18 @@ struct retry_options {
 /// A figure of the program's own for the Prometheus text file, which adds the labels application,
 /// stream and shard.
 struct own_metric {
+  /// A counter only grows; a gauge goes up and down.
   enum class metric_type { counter, gauge };
   /// By Prometheus' rules: letters, digits, `_` and `:`, no digit first. It must not begin with
   /// `kclxx_`. Figures of one name have different labels; help and type are the first one's.
   std::string name;
   std::string help{};  ///< any text in UTF-8
+  /// How its value changes.
   metric_type type = metric_type::gauge;
   /// Names are letters, digits and `_`, no digit first, no two `_` first. Values are any text in
   /// UTF-8; an empty one counts as no label.
   std::vector<std::pair<std::string, std::string>> labels{};
+  /// The present value, in the unit that the name has.
   double value = 0;
 };
 
@@ -74,6 +79,7 @@ struct run_options {
   /// callProcessRecordsEvenForEmptyRecordList in the daemon's properties makes the daemon send one
   /// regularly.
   std::chrono::milliseconds checkpoint_interval{5000};
+  /// How failed checkpoints are retried.
   retry_options retry{};
   /// How long checkpoints are retried after the daemon has sent shutdownRequested, the callback's
   /// time included. Keep it below shutdownGraceMillis and gracefulLeaseHandoffTimeoutMillis (30 s).
@@ -92,6 +98,7 @@ struct run_options {
   std::chrono::milliseconds grace_time{10000};
 
   // Where messages go.
+  /// Which messages are logged, how and where.
   log_options logging{};
   /// Called with each message of at least logging.level. If it is empty or throws, the
   /// message is written as `logging` demands. A session calls the function on a thread of its own,
@@ -101,6 +108,7 @@ struct run_options {
   std::function<void(const log_entry&)> log{};
 
   // What is observed.
+  /// Which metrics are written, and where.
   metrics_options metrics{};
   /// The observers that receive the session's events. Without observers and outputs nothing is
   /// measured.

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <iosfwd>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,8 +21,7 @@ class App;
 
 namespace kclxx::simulation {
 
-/// How often each fault came while each state held, over all seeds. What never came together was
-/// never tried.
+/// How often each fault came while each state held, over all seeds.
 ///
 /// Thread safety: count() from any thread.
 class meetings {
@@ -37,10 +37,8 @@ class meetings {
   [[nodiscard]] std::string fault(std::size_t index) const { return std::string(faults_[index]); }
   /// As a table in Markdown.
   void print(std::ostream& out) const;
-  /// What does not agree with the file: pairs that never came together and are not listed, and
-  /// listed ones that did. A line of the file is "fault | state", and under it, indented, the
-  /// reason. Errors: std::runtime_error.
-  [[nodiscard]] std::vector<std::string> differences(const std::string& file) const;
+  /// The faults that met no state, and the states that met no fault: a gap in the simulation.
+  [[nodiscard]] std::set<std::string_view> never_seen() const;
 
  private:
   std::vector<std::string_view> faults_;

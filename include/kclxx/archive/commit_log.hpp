@@ -23,6 +23,7 @@ namespace kclxx::archive {
 struct file {
   std::string folder;  ///< for instance "tenant=a/date=2026-11-29/hour=07"
   std::string suffix;  ///< for instance ".json.gz"
+  /// The bytes of the file.
   std::string content;
 };
 
@@ -101,6 +102,7 @@ struct commit_cost {
   std::uint64_t deletes;  ///< of S3: DELETE requests, which cost nothing
   std::uint64_t syncs;    ///< of a folder: fsync of files and folders; two more for a new folder
 };
+/// The cost of one commit of this many files.
 [[nodiscard]] constexpr commit_cost cost_of(std::uint64_t files) {
   return {.writes = 2 * files + 2, .deletes = files + 1, .syncs = 2 * files + 3};
 }

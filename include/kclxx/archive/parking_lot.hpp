@@ -18,6 +18,7 @@ namespace kclxx::archive {
 /// it: a record that is parked again, after a crash, is one object all the same.
 class parking_lot final : public kclxx::parking_lot {
  public:
+  /// Nothing is read or written yet.
   explicit parking_lot(std::shared_ptr<store> store) : store_(std::move(store)) {}
 
   /// Reads from the store.

@@ -14,14 +14,18 @@
 
 namespace kclxx::archive {
 
+/// What a store keeps under a name, as a whole.
 struct object {
   std::string name;  ///< folders, separated by slashes, and a last part
+  /// The bytes of the object.
   std::string content;
 };
 
 /// The present and the later name of an object.
 struct renaming {
+  /// The present name.
   std::string from;
+  /// The later name.
   std::string to;
 };
 

@@ -34,6 +34,7 @@ class memory_store final : public store {
   void arrive() {
     for (const auto& change : std::exchange(changes_under_way_, {})) change();
   }
+  /// A copy of the contents of all objects, by their names.
   [[nodiscard]] std::map<std::string, std::string> objects() const {
     const std::lock_guard lock(mutex_);
     return objects_;

@@ -35,6 +35,7 @@ class KCLXX_EXPORT completion {
  public:
   /// An empty one.
   completion() noexcept;
+  /// Takes the record of another one, which is empty then.
   completion(completion&&) noexcept;
   /// A record that this object held, and that was not reported, counts as failed.
   completion& operator=(completion&& other) noexcept;
@@ -85,6 +86,7 @@ struct parallel_options {
   /// not yet reported; with kclxx/asio.hpp, the coroutines.
   /// While new records are ready, retries have at most half of the lanes, but at least one.
   std::size_t lanes = 8;
+  /// Which records of a shard wait for each other.
   kclxx::order order = order::key;
   /// The key of order::key; empty: the partition key. Log and events have the partition key. The
   /// function is called once for each delivered record, on the callbacks' thread; what it throws is

@@ -394,13 +394,4 @@ TEST_CASE("docs/metrics.md has the table of the families", "[observability][metr
   }
 }
 
-TEST_CASE("docs/metrics.md explains the switches that there are", "[observability][metrics]") {
-  const std::string page = test::read_file(path);
-  for (const char* name :
-       {"KCLXX_METRICS_DIR", "KCLXX_CLOUDWATCH_SECONDS", "KCLXX_LOG", "KCLXX_LOG_FILE"}) {
-    CAPTURE(name);
-    CHECK(page.find(name) != std::string::npos);
-  }
-}
-
 }  // namespace kclxx::observability

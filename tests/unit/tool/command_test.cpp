@@ -115,10 +115,3 @@ TEST_CASE("a bad command line is status 2 and one line", "[tool]") {
   refused({"start", "--unknown", "--", "a"}, "kclxx start: ");
   refused({"count", "--", "a"}, "kclxx count: it starts no program: remove the --");
 }
-
-TEST_CASE("the help of a command shows the child and ends with the example", "[tool]") {
-  const result run = run_tool({"start", "--help"});
-  CHECK(run.status == 0);
-  CHECK(run.output.find(" -- CHILD [ARGUMENT...]\n") != std::string::npos);
-  CHECK(run.output.ends_with("Example:\n  kclxx start -- ./child\n"));
-}
