@@ -4,7 +4,7 @@
 
 #include <kclxx/testing/daemon.hpp>
 
-// No Java and no network: the test kit plays the daemon, in virtual time.
+// The test kit plays the daemon, in virtual time, so the tests need no network.
 TEST(processor, completes_what_it_was_given) {
   kclxx::testing::daemon daemon(make_processor());
   daemon.initialize().deliver({{{literal}}, {{literal}}}).request_shutdown();
