@@ -40,7 +40,8 @@ void append_number_or_null(std::string& out, const std::optional<std::int64_t>& 
   }
 }
 
-/// As Jackson quotes: only what must be escaped is, with capital hexadecimal digits.
+/// Quotes a text as Jackson does: it escapes what JSON demands alone, with capital hexadecimal
+/// digits.
 void append_text(std::string& out, std::string_view text) {
   constexpr std::string_view hex = "0123456789ABCDEF";
   constexpr std::string_view short_forms = "btn?fr";  // U+0008 to U+000D
@@ -116,10 +117,10 @@ std::string process_records_line(std::span<const record> records,
                                  std::optional<std::int64_t> millis_behind_latest) {
   std::string out = "{\"action\":\"processRecords\",\"records\":[";
   bool is_first = true;
-  for (const record& each : records) {
+  for (const record& record : records) {
     if (!is_first) out += ',';
     is_first = false;
-    append_record(out, each);
+    append_record(out, record);
   }
   out.append("],\"millisBehindLatest\":");
   append_number_or_null(out, millis_behind_latest);
@@ -140,15 +141,15 @@ std::string checkpoint_line(const std::optional<std::string>& sequence_number,
   return out;
 }
 
-// Jackson's reading of a child's line, by nlohmann_json's event parser. Where the two libraries
-// differ on purpose is below; tests/host/conformance compares them.
+// A child's line is read by nlohmann_json's event parser, with the differences to Jackson below.
+// tests/host/conformance compares the two.
 
 namespace {
 
 using nlohmann::json;
 using reason = ignored_line::reason;
 
-/// As String.trim: without the characters up to the space at both ends.
+/// The text without the blanks at both ends: the daemon takes each character up to U+0020 for one.
 std::string_view trimmed(std::string_view text) noexcept {
   const auto is_trimmed = [](char c) { return static_cast<unsigned char>(c) <= ' '; };
   while (!text.empty() && is_trimmed(text.front())) text.remove_prefix(1);
@@ -156,7 +157,7 @@ std::string_view trimmed(std::string_view text) noexcept {
   return text;
 }
 
-/// As Long.parseLong of ASCII digits: one sign, no blanks. std::nullopt: no number, or too large.
+/// A number of 64 bits: ASCII digits, one sign, no blanks. std::nullopt: it is none, or too large.
 std::optional<std::int64_t> whole_number(std::string_view text) noexcept {
   if (text.starts_with('+')) {
     text.remove_prefix(1);
@@ -172,8 +173,8 @@ enum class kind { null, boolean, integer, too_large, floating, text, nested };
 
 struct value {
   kind what = kind::null;
-  std::string text;   // scalars as they would read as a Java String
-  double number = 0;  // of a floating one, as Java parses it: 0 when it is too small
+  std::string text;   ///< the text of a scalar, as it was written
+  double number = 0;  ///< the value of a floating point number; 0 when it is too small for a double
 };
 
 /// Collects the fields of one object at the top; ignores what is nested.
@@ -227,8 +228,8 @@ class field_collector : public json::json_sax_t {
   }
 
  private:
-  bool take(value found) {
-    if (depth_ == 1 && is_object) fields.insert_or_assign(key_, std::move(found));
+  bool take(value field) {
+    if (depth_ == 1 && is_object) fields.insert_or_assign(key_, std::move(field));
     return true;
   }
 
@@ -236,7 +237,7 @@ class field_collector : public json::json_sax_t {
   std::string key_;
 };
 
-/// A Java String: scalars are taken as they are written.
+/// Reads a field that is a text. The daemon takes a scalar as it was written. False: it refuses it.
 bool read_text(const value& source, std::optional<std::string>& result) {
   if (source.what == kind::nested) return false;
   if (source.what == kind::null) {
@@ -247,7 +248,8 @@ bool read_text(const value& source, std::optional<std::string>& result) {
   return true;
 }
 
-/// A Java Long: fractions are cut off, text is parsed, empty text is null.
+/// Reads a field that is a number of 64 bits. The daemon cuts off a fraction, parses a text, and
+/// takes an empty text for null. False: it refuses the value.
 bool read_long(const value& source, std::optional<std::int64_t>& result) {
   result = std::nullopt;
   switch (source.what) {
@@ -298,11 +300,11 @@ child_message typed(const field_collector& collected) {
   if (action == collected.fields.end() || action->second.what != kind::text) {
     return ignored_line{reason::no_action, "it has no action"};
   }
-  // The first one is read before the others, and names no field of the message.
+  // The daemon reads the first action before the fields, and the second one as an unknown field.
   if (collected.has_action_twice) return ignored_line{reason::two_actions, "it has two actions"};
   const std::string& name = action->second.text;
-  const auto known =
-      std::find_if(shapes.begin(), shapes.end(), [&](const shape& s) { return s.action == name; });
+  const auto known = std::find_if(shapes.begin(), shapes.end(),
+                                  [&](const shape& shape) { return shape.action == name; });
   if (known == shapes.end()) {
     return ignored_line{reason::unknown_action, "'" + name + "' is no action"};
   }
@@ -332,11 +334,12 @@ child_message typed(const field_collector& collected) {
   return unexpected_message{name};
 }
 
-/// Of a text that begins with null: whether the word continues, as a Java identifier would.
+/// Whether the text, which begins with null, has a longer word there. Jackson then takes it for no
+/// JSON. A word has letters, digits, '_', and characters beyond ASCII, but not U+FFFD.
 bool is_word_longer(std::string_view text) {
-  const std::string_view rest = text.substr(text.find("null") + 4);
-  if (rest.empty() || rest.starts_with("\xef\xbf\xbd")) return false;
-  const auto next = static_cast<unsigned char>(rest.front());
+  const std::string_view suffix = text.substr(text.find("null") + 4);
+  if (suffix.empty() || suffix.starts_with("\xef\xbf\xbd")) return false;
+  const auto next = static_cast<unsigned char>(suffix.front());
   return std::isalnum(next) != 0 || next == '_' || next >= 0x80;
 }
 
@@ -346,7 +349,7 @@ child_message parse_child_message(std::string_view line) {
   // The daemon's reader takes a carriage return for the end of a line, too.
   if (line.ends_with('\r')) line.remove_suffix(1);
   if (line.empty()) return blank{};
-  // Java puts U+FFFD in the place of what is not UTF-8 before it parses.
+  // The daemon decodes the line before it parses it: bytes that are not UTF-8 become U+FFFD.
   const std::string text = protocol::replace_invalid_utf8(line);
   if (text.starts_with("\xef\xbb\xbf")) return ignored_line{reason::not_json, "a byte order mark"};
   const ignored_line not_json{reason::not_json, "not JSON"};
