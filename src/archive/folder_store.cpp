@@ -3,14 +3,19 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <memory>
+#include <optional>
 #include <set>
+#include <span>
+#include <string>
 #include <string_view>
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
+#include <vector>
 
 #include <kclxx/archive/commit_log.hpp>
-#include <kclxx/archive/folder_store.hpp>
+
+#include "archive/stores.hpp"
 
 namespace kclxx::archive {
 
@@ -30,6 +35,7 @@ auto call(Call function, const char* action, const std::string& name) {
   }
 }
 
+/// A file or folder that is open until the end of its life.
 class descriptor {
  public:
   descriptor(int folder, const std::string& name, int flags)
@@ -49,8 +55,8 @@ std::string folder_of_name(const std::string& name) {
   return slash == std::string::npos ? "." : name.substr(0, slash);
 }
 
-/// The names in a folder are durable only after this. Some file systems need no such call, and
-/// answer that it is invalid.
+/// Makes the names in a folder durable. Some file systems need no such call, and answer that it is
+/// invalid.
 void sync_folder(int root, const std::string& folder) {
   const descriptor opened(root, folder, O_RDONLY | O_DIRECTORY);
   if (::fsync(opened.get()) != 0 && errno != EINVAL) raise("cannot sync", folder);
@@ -70,10 +76,11 @@ void make_folder(int root, const std::string& folder) {
 void write_new(int root, const object& written) {
   const descriptor file(root, written.name, O_WRONLY | O_CREAT | O_EXCL);
   try {
-    for (std::string_view rest = written.content; !rest.empty();) {
-      const auto count = call([&] { return ::write(file.get(), rest.data(), rest.size()); },
-                              "cannot write", written.name);
-      rest.remove_prefix(static_cast<std::size_t>(count));
+    for (std::string_view unwritten = written.content; !unwritten.empty();) {
+      const auto count =
+          call([&] { return ::write(file.get(), unwritten.data(), unwritten.size()); },
+               "cannot write", written.name);
+      unwritten.remove_prefix(static_cast<std::size_t>(count));
     }
     call([&] { return ::fsync(file.get()); }, "cannot sync", written.name);
   } catch (...) {
@@ -82,13 +89,33 @@ void write_new(int root, const object& written) {
   }
 }
 
-}  // namespace
+class folder_store final : public store {
+ public:
+  /// Makes and removes a link in the folder.
+  explicit folder_store(const std::filesystem::path& folder);
+  ~folder_store() override { ::close(root_); }
+
+  void put(std::span<const object> objects) override;
+  bool put_if_absent(const object& candidate) override;
+  [[nodiscard]] std::optional<std::string> get(const std::string& name) const override;
+  void move(std::span<const renaming> renamings) override;
+  [[nodiscard]] std::vector<std::string> list(const std::string& folder) const override;
+  void remove(std::span<const std::string> names) override;
+
+ private:
+  /// The folder's descriptor. Errors: std::system_error when the path leads elsewhere. The volume
+  /// may then be unmounted, and what is written through the descriptor may never be seen again.
+  [[nodiscard]] int root() const;
+
+  std::filesystem::path path_;
+  int root_;
+};
 
 folder_store::folder_store(const std::filesystem::path& folder)
     : path_(std::filesystem::absolute(folder)),
       root_(call([&] { return ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); },
                  "cannot open", path_.string())) {
-  // Names that stay the same, since this process may be killed here.
+  // The names are always the same, so a process that is killed here leaves nothing that adds up.
   constexpr const char* probe = "_kclxx.probe";
   constexpr const char* second_name = "_kclxx.probe.link";
   const int file = ::openat(root_, probe, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
@@ -96,7 +123,7 @@ folder_store::folder_store(const std::filesystem::path& folder)
   const int error = ::linkat(root_, probe, root_, second_name, 0) == 0 ? 0 : errno;
   ::unlinkat(root_, second_name, 0);
   ::unlinkat(root_, probe, 0);
-  // What ends by itself, such as a full disk, is for the failure policy.
+  // An error that may pass, such as a full disk, is left to the failure policy.
   if (error == EPERM || error == EOPNOTSUPP || error == ENOSYS) {
     ::close(root_);
     throw std::system_error(error, std::generic_category(),
@@ -104,10 +131,6 @@ folder_store::folder_store(const std::filesystem::path& folder)
   }
 }
 
-folder_store::~folder_store() { ::close(root_); }
-
-/// The folder's descriptor. A path that leads elsewhere is that of an unmounted volume: what is
-/// written through the descriptor might then never be seen again.
 int folder_store::root() const {
   struct stat opened {};
   struct stat named {};
@@ -136,9 +159,9 @@ bool folder_store::put_if_absent(const object& candidate) {
   write_new(folder, part);
   bool is_made = false;
   try {
-    // What was put into this folder has to be durable before the new name can be.
+    // The objects that were put into this folder have to be durable before the new name is.
     sync_folder(folder, parent);
-    // A link, unlike a rename, replaces nothing: one of those who try makes it.
+    // A link, unlike a rename, replaces nothing: of several workers that try, one makes it.
     is_made = ::linkat(folder, part.name.c_str(), folder, candidate.name.c_str(), 0) == 0;
     if (!is_made && errno != EEXIST) raise("cannot link", candidate.name);
   } catch (...) {
@@ -147,7 +170,7 @@ bool folder_store::put_if_absent(const object& candidate) {
   }
   ::unlinkat(folder, part.name.c_str(), 0);
   try {
-    // Another worker that has made it may not have come to this yet.
+    // Also when another worker has made the object: it may not have come to its sync yet.
     sync_folder(folder, parent);
   } catch (const std::system_error& error) {
     throw outcome_unknown(error.code(), error.what());
@@ -167,7 +190,7 @@ std::optional<std::string> folder_store::get(const std::string& name) const {
       if (count == 0) break;
       content.append(buffer, static_cast<std::size_t>(count));
     }
-    sync_folder(folder, folder_of_name(name));  // who has made it may have crashed before that
+    sync_folder(folder, folder_of_name(name));  // its maker may have crashed before its own sync
     return content;
   } catch (const std::system_error& error) {
     if (error.code() == std::errc::no_such_file_or_directory) return std::nullopt;
@@ -177,7 +200,7 @@ std::optional<std::string> folder_store::get(const std::string& name) const {
 
 void folder_store::move(std::span<const renaming> renamings) {
   const int folder = root();
-  std::set<std::string> changed;
+  std::set<std::string> changed_folders;
   for (const auto& [from, to] : renamings) {
     const std::string parent = folder_of_name(to);
     make_folder(folder, parent);
@@ -186,9 +209,9 @@ void folder_store::move(std::span<const renaming> renamings) {
         (errno != ENOENT || ::fstatat(folder, to.c_str(), &about, 0) != 0)) {
       raise("cannot move", from + " to " + to);
     }
-    changed.insert(parent);
+    changed_folders.insert(parent);
   }
-  for (const std::string& parent : changed) sync_folder(folder, parent);
+  for (const std::string& parent : changed_folders) sync_folder(folder, parent);
 }
 
 std::vector<std::string> folder_store::list(const std::string& folder) const {
@@ -218,6 +241,12 @@ void folder_store::remove(std::span<const std::string> names) {
   for (const std::string& name : names) {
     if (::unlinkat(folder, name.c_str(), 0) != 0 && errno != ENOENT) raise("cannot remove", name);
   }
+}
+
+}  // namespace
+
+std::shared_ptr<store> open_folder(const std::filesystem::path& folder) {
+  return std::make_shared<folder_store>(folder);
 }
 
 }  // namespace kclxx::archive

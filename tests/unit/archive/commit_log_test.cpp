@@ -174,7 +174,7 @@ TEST_CASE("an error at any step leaves all or none of the records, and a full st
                      log.commit(events.batch(first, last), files_of);
                    } catch (const archive::outcome_unknown&) {
                    } catch (const std::system_error&) {
-                     // Of an attempt that failed nothing may be left, or the disk stays full.
+                     // A failed attempt must leave nothing, or the disk stays full.
                      for (const std::string& name : staged(*store)) {
                        CHECK(store->get(name.substr(0, name.find('.'))));
                      }
