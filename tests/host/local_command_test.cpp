@@ -256,9 +256,9 @@ TEST_CASE("a folder that others can change is refused before its state is truste
   const folder_command command = [&](const std::string& folder) {
     return std::vector<std::string>{"local", name, "--directory", folder};
   };
-  SECTION("the folder") { check_folders_of_others(command); }
+  SECTION("the folder") { check_folders_of_others(command, "node"); }
   SECTION("in a sticky folder the file") {
-    const kept_folder box;
+    const kept_folder box("node");
     std::filesystem::permissions(box / "kept", std::filesystem::perms(01777));
     box.check_file_refused(command, "state.json");
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The folders in which the tool keeps something, or of which it trusts what is there.
+// Tests of the folders in which the tool keeps something, or whose content it trusts.
 #pragma once
 
 #include <filesystem>
@@ -22,11 +22,12 @@ inline void give_away(const std::filesystem::path& path) {
   REQUIRE(::lchown(path.c_str(), another_user, another_user) == 0);
 }
 
-/// The folder `kept`. What the commands would start leaves `started`.
+/// A sandbox with the folder `kept`, and a program for the command to start, which leaves
+/// `started`.
 struct kept_folder : sandbox {
-  kept_folder() {
+  explicit kept_folder(const std::string& program_name = "child") {
     std::filesystem::create_directory(*this / "kept");
-    for (const char* name : {"bin/child", "bin/node"}) program(name, "touch \"$HOME/started\"\n");
+    program("bin/" + program_name, "touch \"$HOME/started\"\n");
   }
 
   void check_refused(const folder_command& command, const std::string& message,
@@ -40,7 +41,7 @@ struct kept_folder : sandbox {
     CHECK_FALSE(std::filesystem::exists(*this / "started"));
   }
 
-  /// A file of the folder that others can write, or own.
+  /// Checks that the command refuses a file of the folder that other users can write, or own.
   void check_file_refused(const folder_command& command, const std::string& name) const {
     namespace fs = std::filesystem;
     CAPTURE(name);
@@ -56,15 +57,17 @@ struct kept_folder : sandbox {
   }
 };
 
-/// In a test case: a section for each way in which others can change a folder.
-inline void check_folders_of_others(const folder_command& command) {
+/// Has a section for each way in which other users can change a folder. The command would start the
+/// program of this name.
+inline void check_folders_of_others(const folder_command& command,
+                                    const std::string& program_name = "child") {
   namespace fs = std::filesystem;
-  const kept_folder box;
+  const kept_folder box(program_name);
   SECTION("by its mode") {
     const auto added = GENERATE(fs::perms::group_write, fs::perms::others_write);
     fs::permissions(box / "kept", added, fs::perm_options::add);
     box.check_refused(command, "kept can be written by other users: chmod go-w it");
-    // Under a link to it, too.
+    // The command refuses a link to the folder, too.
     fs::create_symlink("kept", box / "link");
     box.check_refused(command, "link can be written by other users", "link");
     CHECK(fs::is_empty(box / "kept"));

@@ -299,7 +299,7 @@ TEST_CASE("a lease is lost by a ShutdownException, and losing it again takes not
   CHECK(second.set_checkpoint(sequence_position("2")) == std::nullopt);
 }
 
-TEST_CASE("a daemon calls in order only", "[daemon_model][P28]") {
+TEST_CASE("a daemon makes its calls in order", "[daemon_model][P28]") {
   dialogue daemon;
   CHECK_FALSE(daemon.consumer.can_call(action_kind::process_records));
   CHECK(daemon.consumer.can_call(action_kind::initialize));

@@ -74,8 +74,7 @@ TEST_CASE("draws are the same for the same seed and shard, and keep to the proba
   CHECK(throws_of(fault_draws(1, "shard"), 1) == std::vector<bool>(1000, true));
 }
 
-TEST_CASE("a fault is met in the batch of its number, or in the one that has its record",
-          "[replay][faults]") {
+TEST_CASE("a fault happens at the batch of its number", "[replay][faults]") {
   using after = fault_schedule::after_line;
   fault_schedule shard(parse_faults("kill-at=2,lease-lost-at=3,shutdown-at=4"));
   shard.begin_batch(3);
@@ -112,7 +111,7 @@ TEST_CASE("kill-at happens once, also when another kill came first", "[replay][f
   CHECK(shard.unmet().empty());
 }
 
-TEST_CASE("a point that no successor gets, since it was persisted, is named so",
+TEST_CASE("a fault whose batch no successor gets, since it was persisted, is named so",
           "[replay][faults]") {
   fault_schedule shard(parse_faults("kill-at=1,shutdown-at=3"));
   shard.begin_batch(1);
@@ -124,8 +123,7 @@ TEST_CASE("a point that no successor gets, since it was persisted, is named so",
                                                   "persisted before, so that no successor got it"});
 }
 
-TEST_CASE("a probability that met nothing is named, with what it could have met",
-          "[replay][faults]") {
+TEST_CASE("a fault that was never drawn is named, with the number of draws", "[replay][faults]") {
   fault_schedule shard(parse_faults("throttle=0.000001,dependency=1,kill=0.9,seed=1"));
   shard.begin_shard("shard");
   CHECK_FALSE(shard.had_fault());

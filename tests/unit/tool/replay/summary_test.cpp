@@ -81,7 +81,7 @@ TEST_CASE("any number of batches is shown in few spans, with their sums and extr
   CHECK(kept[1].behind == std::chrono::milliseconds(count - 1));
 }
 
-TEST_CASE("a quantile counts from the smallest duration, and without a duration it is zero",
+TEST_CASE("a quantile counts from the smallest duration, and is zero without a duration",
           "[replay]") {
   durations measured;
   CHECK(measured.quantile(0.5) == 0ns);

@@ -108,7 +108,7 @@ TEST_CASE("a transcript is read entry by entry, however it arrives", "[transcrip
                                        "8 31 end_of_output ", "9 32 exit 3", "10 33 killed 9"});
 }
 
-TEST_CASE("the header is read, with what may be unknown", "[transcript]") {
+TEST_CASE("the header is read, also when it has no shard", "[transcript]") {
   memory_source source(head);
   CHECK(reader(source, "file").head() ==
         header{"shardId-7", "2026-11-21T07:00:00.123456Z", {"./child", "-v"}});
