@@ -95,12 +95,101 @@ class folder_store final : public store {
   explicit folder_store(const std::filesystem::path& folder);
   ~folder_store() override { ::close(root_); }
 
-  void put(std::span<const object> objects) override;
-  bool put_if_absent(const object& candidate) override;
-  [[nodiscard]] std::optional<std::string> get(const std::string& name) const override;
-  void move(std::span<const renaming> renamings) override;
-  [[nodiscard]] std::vector<std::string> list(const std::string& folder) const override;
-  void remove(std::span<const std::string> names) override;
+  void put(std::span<const object> objects) override {
+    const int folder = root();
+    for (const object& written : objects) {
+      make_folder(folder, folder_of_name(written.name));
+      write_new(folder, written);
+    }
+  }
+  bool put_if_absent(const object& candidate) override {
+    const int folder = root();
+    const std::string parent = folder_of_name(candidate.name);
+    const object part{candidate.name + '.' + random_name() + ".part", candidate.content};
+    make_folder(folder, parent);
+    write_new(folder, part);
+    bool is_made = false;
+    try {
+      // The objects that were put into this folder have to be durable before the new name is.
+      sync_folder(folder, parent);
+      // A link, unlike a rename, replaces nothing: of several workers that try, one makes it.
+      is_made = ::linkat(folder, part.name.c_str(), folder, candidate.name.c_str(), 0) == 0;
+      if (!is_made && errno != EEXIST) raise("cannot link", candidate.name);
+    } catch (...) {
+      ::unlinkat(folder, part.name.c_str(), 0);
+      throw;
+    }
+    ::unlinkat(folder, part.name.c_str(), 0);
+    try {
+      // Also when another worker has made the object: it may not have come to its sync yet.
+      sync_folder(folder, parent);
+    } catch (const std::system_error& error) {
+      throw outcome_unknown(error.code(), error.what());
+    }
+    return is_made;
+  }
+  [[nodiscard]] std::optional<std::string> get(const std::string& name) const override {
+    const int folder = root();
+    try {
+      const descriptor file(folder, name, O_RDONLY);
+      std::string content;
+      char buffer[65536];
+      for (;;) {
+        const auto count =
+            call([&] { return ::read(file.get(), buffer, sizeof buffer); }, "cannot read", name);
+        if (count == 0) break;
+        content.append(buffer, static_cast<std::size_t>(count));
+      }
+      sync_folder(folder, folder_of_name(name));  // its maker may have crashed before its own sync
+      return content;
+    } catch (const std::system_error& error) {
+      if (error.code() == std::errc::no_such_file_or_directory) return std::nullopt;
+      throw;
+    }
+  }
+  void move(std::span<const renaming> renamings) override {
+    const int folder = root();
+    std::set<std::string> changed_folders;
+    for (const auto& [from, to] : renamings) {
+      const std::string parent = folder_of_name(to);
+      make_folder(folder, parent);
+      struct stat about {};
+      if (::renameat(folder, from.c_str(), folder, to.c_str()) != 0 &&
+          (errno != ENOENT || ::fstatat(folder, to.c_str(), &about, 0) != 0)) {
+        raise("cannot move", from + " to " + to);
+      }
+      changed_folders.insert(parent);
+    }
+    for (const std::string& parent : changed_folders) sync_folder(folder, parent);
+  }
+  [[nodiscard]] std::vector<std::string> list(const std::string& folder) const override {
+    const int in = ::openat(root(), folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (in < 0 && errno == ENOENT) return {};
+    const std::unique_ptr<DIR, int (*)(DIR*)> entries(in < 0 ? nullptr : ::fdopendir(in),
+                                                      ::closedir);
+    if (!entries) raise("cannot open", folder);
+    std::vector<std::string> names;
+    errno = 0;
+    while (const dirent* entry = ::readdir(entries.get())) {
+      const std::string name = folder + '/' + entry->d_name;
+      struct stat about {};
+      if (std::string_view(entry->d_name).starts_with('.')) continue;
+      if (::fstatat(root_, name.c_str(), &about, 0) == 0 && S_ISDIR(about.st_mode)) {
+        for (std::string& inner : list(name)) names.push_back(std::move(inner));
+      } else {
+        names.push_back(name);
+      }
+      errno = 0;
+    }
+    if (errno != 0) raise("cannot read", folder);
+    return names;
+  }
+  void remove(std::span<const std::string> names) override {
+    const int folder = root();
+    for (const std::string& name : names) {
+      if (::unlinkat(folder, name.c_str(), 0) != 0 && errno != ENOENT) raise("cannot remove", name);
+    }
+  }
 
  private:
   /// The folder's descriptor. Errors: std::system_error when the path leads elsewhere. The volume
@@ -141,106 +230,6 @@ int folder_store::root() const {
     raise("the archive is gone, its path leads to another folder:", path_.string());
   }
   return root_;
-}
-
-void folder_store::put(std::span<const object> objects) {
-  const int folder = root();
-  for (const object& written : objects) {
-    make_folder(folder, folder_of_name(written.name));
-    write_new(folder, written);
-  }
-}
-
-bool folder_store::put_if_absent(const object& candidate) {
-  const int folder = root();
-  const std::string parent = folder_of_name(candidate.name);
-  const object part{candidate.name + '.' + random_name() + ".part", candidate.content};
-  make_folder(folder, parent);
-  write_new(folder, part);
-  bool is_made = false;
-  try {
-    // The objects that were put into this folder have to be durable before the new name is.
-    sync_folder(folder, parent);
-    // A link, unlike a rename, replaces nothing: of several workers that try, one makes it.
-    is_made = ::linkat(folder, part.name.c_str(), folder, candidate.name.c_str(), 0) == 0;
-    if (!is_made && errno != EEXIST) raise("cannot link", candidate.name);
-  } catch (...) {
-    ::unlinkat(folder, part.name.c_str(), 0);
-    throw;
-  }
-  ::unlinkat(folder, part.name.c_str(), 0);
-  try {
-    // Also when another worker has made the object: it may not have come to its sync yet.
-    sync_folder(folder, parent);
-  } catch (const std::system_error& error) {
-    throw outcome_unknown(error.code(), error.what());
-  }
-  return is_made;
-}
-
-std::optional<std::string> folder_store::get(const std::string& name) const {
-  const int folder = root();
-  try {
-    const descriptor file(folder, name, O_RDONLY);
-    std::string content;
-    char buffer[65536];
-    for (;;) {
-      const auto count =
-          call([&] { return ::read(file.get(), buffer, sizeof buffer); }, "cannot read", name);
-      if (count == 0) break;
-      content.append(buffer, static_cast<std::size_t>(count));
-    }
-    sync_folder(folder, folder_of_name(name));  // its maker may have crashed before its own sync
-    return content;
-  } catch (const std::system_error& error) {
-    if (error.code() == std::errc::no_such_file_or_directory) return std::nullopt;
-    throw;
-  }
-}
-
-void folder_store::move(std::span<const renaming> renamings) {
-  const int folder = root();
-  std::set<std::string> changed_folders;
-  for (const auto& [from, to] : renamings) {
-    const std::string parent = folder_of_name(to);
-    make_folder(folder, parent);
-    struct stat about {};
-    if (::renameat(folder, from.c_str(), folder, to.c_str()) != 0 &&
-        (errno != ENOENT || ::fstatat(folder, to.c_str(), &about, 0) != 0)) {
-      raise("cannot move", from + " to " + to);
-    }
-    changed_folders.insert(parent);
-  }
-  for (const std::string& parent : changed_folders) sync_folder(folder, parent);
-}
-
-std::vector<std::string> folder_store::list(const std::string& folder) const {
-  const int in = ::openat(root(), folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (in < 0 && errno == ENOENT) return {};
-  const std::unique_ptr<DIR, int (*)(DIR*)> entries(in < 0 ? nullptr : ::fdopendir(in), ::closedir);
-  if (!entries) raise("cannot open", folder);
-  std::vector<std::string> names;
-  errno = 0;
-  while (const dirent* entry = ::readdir(entries.get())) {
-    const std::string name = folder + '/' + entry->d_name;
-    struct stat about {};
-    if (std::string_view(entry->d_name).starts_with('.')) continue;
-    if (::fstatat(root_, name.c_str(), &about, 0) == 0 && S_ISDIR(about.st_mode)) {
-      for (std::string& inner : list(name)) names.push_back(std::move(inner));
-    } else {
-      names.push_back(name);
-    }
-    errno = 0;
-  }
-  if (errno != 0) raise("cannot read", folder);
-  return names;
-}
-
-void folder_store::remove(std::span<const std::string> names) {
-  const int folder = root();
-  for (const std::string& name : names) {
-    if (::unlinkat(folder, name.c_str(), 0) != 0 && errno != ENOENT) raise("cannot remove", name);
-  }
 }
 
 }  // namespace

@@ -189,77 +189,67 @@ class s3_store final : public store {
   s3_store(std::string bucket, std::string prefix)
       : client_(std::move(bucket), std::move(prefix)) {}
 
-  void put(std::span<const object> objects) override;
-  bool put_if_absent(const object& candidate) override;
-  [[nodiscard]] std::optional<std::string> get(const std::string& name) const override;
-  void move(std::span<const renaming> renamings) override;
-  [[nodiscard]] std::vector<std::string> list(const std::string& folder) const override;
-  void remove(std::span<const std::string> names) override;
+  void put(std::span<const object> objects) override {
+    in_parallel(objects.size(), [&](std::size_t index) {
+      client_.send("PUT", objects[index].name, objects[index].content);
+    });
+  }
+  bool put_if_absent(const object& candidate) override {
+    client_.require_condition();
+    const auto response =
+        client_.send("PUT", candidate.name, candidate.content, {"If-None-Match: *"}, "", {412});
+    return response.status != 412;
+  }
+  [[nodiscard]] std::optional<std::string> get(const std::string& name) const override {
+    http_response response = client_.send("GET", name, {}, {}, "", {404});
+    if (response.status == 404 && xml_text(response.body, "Code") != "NoSuchKey") {
+      throw std::system_error(std::make_error_code(std::errc::no_such_file_or_directory),
+                              "GET " + name + ": " + xml_text(response.body, "Message"));
+    }
+    return response.status == 404 ? std::nullopt : std::optional(std::move(response.body));
+  }
+  void move(std::span<const renaming> renamings) override {
+    in_parallel(renamings.size(), [&](std::size_t index) {
+      const auto& [from, to] = renamings[index];
+      const auto copied = client_.send("PUT", to, {}, {client_.copy_source(from)}, "", {404});
+      if (copied.status == 404) {
+        // The move was made before, or something else has removed the object.
+        if (client_.send("HEAD", to, {}, {}, "", {404}).status == 404) {
+          throw std::system_error(std::make_error_code(std::errc::no_such_file_or_directory),
+                                  "cannot move " + from + " to " + to + ", neither is there");
+        }
+      } else {
+        client_.send("DELETE", from);
+      }
+    });
+  }
+  [[nodiscard]] std::vector<std::string> list(const std::string& folder) const override {
+    std::vector<std::string> names;
+    std::string token;
+    do {
+      std::string query = token.empty() ? "" : "continuation-token=" + url_encoded(token) + '&';
+      query +=
+          "encoding-type=url&list-type=2&prefix=" + url_encoded(client_.prefix() + folder + '/');
+      const std::string body = client_.send("GET", "", {}, {}, query).body;
+      const bool is_encoded = xml_text(body, "EncodingType") == "url";
+      for (std::size_t at = 0; (at = body.find("<Contents>", at)) != std::string::npos; ++at) {
+        std::string key = xml_text(std::string_view(body).substr(at), "Key");
+        if (is_encoded) key = url_decoded(key);
+        names.push_back(key.substr(std::min(key.size(), client_.prefix().size())));
+      }
+      token = xml_text(body, "NextContinuationToken");
+    } while (!token.empty());
+    return names;
+  }
+  void remove(std::span<const std::string> names) override {
+    in_parallel(names.size(), [&](std::size_t index) {
+      client_.send("DELETE", names[index], {}, {}, "", {404});
+    });
+  }
 
  private:
   mutable s3_client client_;
 };
-
-void s3_store::put(std::span<const object> objects) {
-  in_parallel(objects.size(), [&](std::size_t index) {
-    client_.send("PUT", objects[index].name, objects[index].content);
-  });
-}
-
-bool s3_store::put_if_absent(const object& candidate) {
-  client_.require_condition();
-  const auto response =
-      client_.send("PUT", candidate.name, candidate.content, {"If-None-Match: *"}, "", {412});
-  return response.status != 412;
-}
-
-std::optional<std::string> s3_store::get(const std::string& name) const {
-  http_response response = client_.send("GET", name, {}, {}, "", {404});
-  if (response.status == 404 && xml_text(response.body, "Code") != "NoSuchKey") {
-    throw std::system_error(std::make_error_code(std::errc::no_such_file_or_directory),
-                            "GET " + name + ": " + xml_text(response.body, "Message"));
-  }
-  return response.status == 404 ? std::nullopt : std::optional(std::move(response.body));
-}
-
-void s3_store::move(std::span<const renaming> renamings) {
-  in_parallel(renamings.size(), [&](std::size_t index) {
-    const auto& [from, to] = renamings[index];
-    const auto copied = client_.send("PUT", to, {}, {client_.copy_source(from)}, "", {404});
-    if (copied.status == 404) {
-      // The move was made before, or something else has removed the object.
-      if (client_.send("HEAD", to, {}, {}, "", {404}).status == 404) {
-        throw std::system_error(std::make_error_code(std::errc::no_such_file_or_directory),
-                                "cannot move " + from + " to " + to + ", neither is there");
-      }
-    } else {
-      client_.send("DELETE", from);
-    }
-  });
-}
-
-std::vector<std::string> s3_store::list(const std::string& folder) const {
-  std::vector<std::string> names;
-  std::string token;
-  do {
-    std::string query = token.empty() ? "" : "continuation-token=" + url_encoded(token) + '&';
-    query += "encoding-type=url&list-type=2&prefix=" + url_encoded(client_.prefix() + folder + '/');
-    const std::string body = client_.send("GET", "", {}, {}, query).body;
-    const bool is_encoded = xml_text(body, "EncodingType") == "url";
-    for (std::size_t at = 0; (at = body.find("<Contents>", at)) != std::string::npos; ++at) {
-      std::string key = xml_text(std::string_view(body).substr(at), "Key");
-      if (is_encoded) key = url_decoded(key);
-      names.push_back(key.substr(std::min(key.size(), client_.prefix().size())));
-    }
-    token = xml_text(body, "NextContinuationToken");
-  } while (!token.empty());
-  return names;
-}
-
-void s3_store::remove(std::span<const std::string> names) {
-  in_parallel(names.size(),
-              [&](std::size_t index) { client_.send("DELETE", names[index], {}, {}, "", {404}); });
-}
 
 }  // namespace
 
