@@ -47,9 +47,9 @@ struct fetching : sandbox {
     write("a.properties", "executableName=/bin/true\n");
   }
   /// The folder that a fetch prints.
-  [[nodiscard]] fs::path fetched(const std::vector<std::string>& more = {}) const {
+  [[nodiscard]] fs::path fetched(const std::vector<std::string>& options = {}) const {
     std::vector<std::string> command{"daemon", "fetch"};
-    command.insert(command.end(), more.begin(), more.end());
+    command.insert(command.end(), options.begin(), options.end());
     const auto fetch = kclxx(command);
     CAPTURE(fetch.err);
     REQUIRE(fetch.status == 0);
@@ -234,10 +234,10 @@ TEST_CASE("a folder that --jars names is compared with its own checksums, if it 
   CHECK(contains(one_line(refused.err), "jars is not as it was fetched: own.jar was added"));
   fs::remove(box / "jars/SHA256SUMS");
   fs::create_directory(box / "jars/x14.jar");
-  const auto all = box.kclxx(run);
-  CHECK(all.status == 0);
-  CHECK(contains(all.out, "/jars/own.jar:"));
-  CHECK_FALSE(contains(all.out, "x14.jar"));
+  const auto printed = box.kclxx(run);
+  CHECK(printed.status == 0);
+  CHECK(contains(printed.out, "/jars/own.jar:"));
+  CHECK_FALSE(contains(printed.out, "x14.jar"));
   box.write("jars/SHA256SUMS", "beef  " + jar + "\n");
   CHECK(contains(box.kclxx(run).err, "jars/SHA256SUMS has a line that sha256sum does not write"));
 }
@@ -307,12 +307,12 @@ TEST_CASE("two workers of a new machine fetch at once, and one of them compiles"
   box.with_jdk();
   forked_copy first = box.start({KCLXX_TOOL, "daemon", "fetch"});
   forked_copy second = box.start({KCLXX_TOOL, "daemon", "fetch"});
-  const auto one = first.result();
-  const auto other = second.result();
-  CAPTURE(one.err, other.err);
-  CHECK(one.status == 0);
-  CHECK(other.status == 0);
-  CHECK(one.out == other.out);
+  const auto first_run = first.result();
+  const auto second_run = second.result();
+  CAPTURE(first_run.err, second_run.err);
+  CHECK(first_run.status == 0);
+  CHECK(second_run.status == 0);
+  CHECK(first_run.out == second_run.out);
   std::istringstream asked(box.read("asked"));
   int compiled = 0;
   for (std::string line; std::getline(asked, line);) compiled += line == "compiled" ? 1 : 0;
@@ -420,7 +420,7 @@ TEST_CASE("a fetch waits for another one, and says for whom", "[daemon][fetch]")
 
 TEST_CASE("a lock that others can take is none", "[daemon][fetch]") {
   const fetching box;
-  // Whoever can read the folder can lock it with flock.
+  // A user who can read the folder can lock it with flock.
   const fs::path cache = box / ".cache/kclxx";
   fs::create_directories(cache);
   const int foreign = ::open(cache.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

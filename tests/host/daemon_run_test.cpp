@@ -39,9 +39,9 @@ struct furnished : sandbox {
     write("a.properties", properties);
   }
   /// kclxx daemon run with these.
-  [[nodiscard]] forked_result run(const words& more = {}, const words& environment = {}) const {
+  [[nodiscard]] forked_result run(const words& options = {}, const words& environment = {}) const {
     words arguments{"daemon", "run", "a.properties", "--jars", "jars"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
+    arguments.insert(arguments.end(), options.begin(), options.end());
     return kclxx(arguments, environment);
   }
 };
@@ -255,9 +255,9 @@ TEST_CASE("print-command prints what sh then runs to the same effect", "[daemon]
   const furnished box;
   const words options{"a.properties", "--jars", "jars", "--", "-Dquote='$HOME *'"};
   const auto with = [&](const char* command) {
-    words all{"daemon", command};
-    all.insert(all.end(), options.begin(), options.end());
-    return box.kclxx(all, {"KCLXX_PROPERTY_tableName=it's \"mine\""});
+    words arguments{"daemon", command};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    return box.kclxx(arguments, {"KCLXX_PROPERTY_tableName=it's \"mine\""});
   };
   const auto printed = with("print-command");
   REQUIRE(printed.status == 0);
@@ -364,10 +364,10 @@ TEST_CASE("kclxx's classes run the daemon where they were compiled, and AWS's al
   const std::string ours = own_jar(box);
   box.write(ours, "");
   box.write("jars/kclxx-0123456789ab.jar", "");  // of another kclxx
-  const auto expect = [&](const words& more, const std::string& why_stock) {
+  const auto expect = [&](const words& options, const std::string& why_stock) {
     words print{"daemon", "print-command", "a.properties", "--jars", "jars"};
-    print.insert(print.end(), more.begin(), more.end());
-    const auto run = box.run(more);
+    print.insert(print.end(), options.begin(), options.end());
+    const auto run = box.run(options);
     const auto printed = box.kclxx(print);
     const bool is_ours = why_stock.empty();
     const std::string main_class = std::string("software.amazon.kinesis.multilang.") +
@@ -390,10 +390,10 @@ TEST_CASE("kclxx's classes run the daemon where they were compiled, and AWS's al
 TEST_CASE("kclxx's writer of batches is for the tested daemons, by their hash", "[daemon][run]") {
   const furnished box;
   box.write(own_jar(box), "");
-  const auto runs_ours = [&](const words& more) {
-    const auto run = box.run(more);
+  const auto runs_ours = [&](const words& options) {
+    const auto run = box.run(options);
     const std::string line = "the daemon's own writer writes the batches: kclxx's was not compared";
-    CHECK(contains(run.err, line) == (more.empty() && !run.err.empty()));
+    CHECK(contains(run.err, line) == (options.empty() && !run.err.empty()));
     return contains(run.out, "arg: -Dkclxx.writer=true\n");
   };
   CHECK_FALSE(runs_ours({}));
@@ -416,11 +416,11 @@ TEST_CASE("run has a worker for each file, whose children get names from kclxx's
   box.write(own_jar(box), "");
   box.write("b.properties", properties + "applicationName=events\nstreamName=other\nworkerId=\n");
   const words both{"a.properties", "b.properties", "--jars", "jars"};
-  const auto with = [&](const char* command, const words& more = {}) {
-    words all{"daemon", command};
-    all.insert(all.end(), both.begin(), both.end());
-    all.insert(all.end(), more.begin(), more.end());
-    return box.kclxx(all);
+  const auto with = [&](const char* command, const words& options = {}) {
+    words arguments{"daemon", command};
+    arguments.insert(arguments.end(), both.begin(), both.end());
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    return box.kclxx(arguments);
   };
   const auto run = with("run");
   CHECK(run.status == 0);

@@ -158,11 +158,11 @@ TEST_CASE("what starts nothing needs no packages", "[local]") {
 
 TEST_CASE("the directory is the option, the variable, or the user's", "[local]") {
   const local_box box;
-  const auto directory_of = [&](const std::vector<std::string>& more,
+  const auto directory_of = [&](const std::vector<std::string>& options,
                                 const std::vector<std::string>& environment) {
-    std::vector<std::string> all{"local", "status"};
-    all.insert(all.end(), more.begin(), more.end());
-    const std::string out = box.kclxx(all, environment).out;
+    std::vector<std::string> arguments{"local", "status"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    const std::string out = box.kclxx(arguments, environment).out;
     const auto begin = out.find("directory=") + 10;
     return out.substr(begin, out.find('\n', begin) - begin);
   };
@@ -200,11 +200,12 @@ TEST_CASE("leases makes a table of what Node.js reads, and leaves with its statu
   box.write(".local/state/kclxx/local/state.json", "{}");
   const auto leases = [&](const std::string& counter,
                           const std::vector<std::string>& options = {}) {
-    box.program("bin/node",
-                R"(echo '{"stream": "words", "kclxxBacklogs": {"shardId-1": {"records": 3, )"
-                R"("oldest": 1500}}, "Items": [{"leaseKey": {"S": "shardId-1"}, )"
-                R"("checkpoint": {"S": "LATEST"}, "leaseCounter": {"N": ")" +
-                    counter + "\"}}]}'; echo \"$*\" >> $HOME/asked; exit $(wc -l < $HOME/asked)\n");
+    box.program(
+        "bin/node",
+        R"(echo '{"stream": "words", "Shards": [{"ShardId": "shardId-0"}], "kclxxBacklogs": {"shardId-1": {"records": 3, )"
+        R"("oldest": 1500}}, "Items": [{"leaseKey": {"S": "shardId-1"}, )"
+        R"("checkpoint": {"S": "LATEST"}, "leaseCounter": {"N": ")" +
+            counter + "\"}}]}'; echo \"$*\" >> $HOME/asked; exit $(wc -l < $HOME/asked)\n");
     std::vector<std::string> command{"local", "leases", "my-app"};
     command.insert(command.end(), options.begin(), options.end());
     return box.kclxx(command);
@@ -215,12 +216,15 @@ TEST_CASE("leases makes a table of what Node.js reads, and leaves with its statu
   CHECK(contains(table.out,
                  "shard      owner  counter  moves  checkpoint  age  lag  oldest  state\n"
                  "shardId-1  -            7  -      LATEST/0      -    3   1.5 s  free: "));
+  CHECK(contains(table.out, "stuck: rows that the stream words cannot have: shardId-1, "));
   CHECK(box.read("asked").ends_with(" application=my-app\n"));
   const auto tsv = leases("8", {"--tsv", "--stream", "words"});
   CHECK(tsv.status == 2);
   CHECK(tsv.out ==
-        "shard\tsequence_number\tsub_sequence_number\towner\tcounter\tlag\toldest_milliseconds\n"
-        "shardId-1\tLATEST\t0\t-\t8\t3\t1500\n");
+        "shard\tsequence_number\tsub_sequence_number\towner\tcounter\tlag\toldest_milliseconds\t"
+        "moves\tage_seconds\tstate\tcause\n"
+        "shardId-1\tLATEST\t0\t-\t8\t3\t1500\t-\t-\tfree\tno worker has it: if none runs, start "
+        "one\n");
   const auto garbled = leases("x");
   CHECK(garbled.status != 0);
   CHECK(contains(garbled.err, "kclxx local leases: Items[0]: leaseCounter is not a whole number"));

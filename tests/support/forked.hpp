@@ -61,13 +61,13 @@ class forked_copy {
   forked_copy& operator=(const forked_copy&) = delete;
 
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
-  /// Until the copy has ended; its status. Others may still hold its output.
+  /// Waits until the copy has ended. Returns its status. Others may still hold its output.
   [[nodiscard]] int wait() const {
     int status = 0;
     ::waitpid(pid_, &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
-  /// The same, and until nobody holds its output any more.
+  /// Waits until the copy has ended and no process holds its output: its status and what it wrote.
   [[nodiscard]] forked_result result() {
     forked_result result;
     result.status = wait();

@@ -38,13 +38,14 @@ class scripted_child : public tool::dialogue {
   /// What the child does with a line: how long it takes to read it, what it writes meanwhile, and
   /// what then.
   struct reaction {
-    std::vector<said> then;
+    std::vector<said> afterwards;
     std::chrono::nanoseconds reading{};
     std::vector<said> meanwhile{};
   };
   using reactions = std::function<reaction(const std::string& line)>;
 
-  explicit scripted_child(reactions all = obliging) : reactions_(std::move(all)) {}
+  explicit scripted_child(reactions what_it_does = obliging)
+      : reactions_(std::move(what_it_does)) {}
 
   /// Each action gets its status at once.
   static reaction obliging(const std::string& line) {
@@ -75,7 +76,7 @@ class scripted_child : public tool::dialogue {
     now_ = std::max(now_, first);
     if (sent_at_ && *sent_at_ <= now_) {
       sent_at_.reset();
-      say(current_.then);
+      say(current_.afterwards);
       return {event_kind::sent, {}, 0, now_};
     }
     if (has_line && output_.front().at <= now_) {
@@ -119,9 +120,9 @@ class scripted_child : public tool::dialogue {
     time_point at;
   };
 
-  void say(const std::vector<said>& all) {
+  void say(const std::vector<said>& texts) {
     time_point time = now_;
-    for (const said& one : all) output_.push_back({one.line, time += one.after});
+    for (const said& text : texts) output_.push_back({text.line, time += text.after});
   }
 
   reactions reactions_;

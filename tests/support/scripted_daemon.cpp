@@ -65,6 +65,7 @@ scripted_daemon::scripted_daemon(const std::vector<std::string>& command,
   const pipe_ends out = make_pipe();
   const pipe_ends err = make_pipe();
   if (options.stderr_is_full) fill_up(err.write);
+  if (options.stdout_is_non_blocking) ::fcntl(out.write, F_SETFL, O_NONBLOCK);
   std::vector<std::string> words = command;
   if (const char* launcher = std::getenv("KCLXX_TEST_LAUNCHER"))
     words.insert(words.begin(), launcher);
@@ -172,8 +173,8 @@ std::string scripted_daemon::next_line() {
       }
       return line;
     }
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now());
-    if (left.count() <= 0 || !fill(left)) fail("the child wrote no more");
+    const auto time_left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now());
+    if (time_left.count() <= 0 || !fill(time_left)) fail("the child wrote no more");
     drain_stderr();
   }
 }
@@ -233,9 +234,9 @@ bool scripted_daemon::drain_stderr() {
 
 /// False: neither text nor the end came before the deadline.
 bool scripted_daemon::wait_for_stderr(std::chrono::steady_clock::time_point deadline) const {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now());
+  const auto time_left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now());
   pollfd ready{error_, POLLIN, 0};
-  return left.count() > 0 && ::poll(&ready, 1, static_cast<int>(left.count())) == 1;
+  return time_left.count() > 0 && ::poll(&ready, 1, static_cast<int>(time_left.count())) == 1;
 }
 
 void scripted_daemon::await_end_of_stderr() {
@@ -291,11 +292,11 @@ std::string base64(std::string_view bytes) {
     for (std::size_t i = 0; i < 3; ++i) {
       bits = bits << 8 | (at + i < bytes.size() ? static_cast<unsigned char>(bytes[at + i]) : 0U);
     }
-    const std::size_t left = bytes.size() - at;
+    const std::size_t bytes_left = bytes.size() - at;
     out += alphabet[bits >> 18];
     out += alphabet[bits >> 12 & 63];
-    out += left > 1 ? alphabet[bits >> 6 & 63] : '=';
-    out += left > 2 ? alphabet[bits & 63] : '=';
+    out += bytes_left > 1 ? alphabet[bits >> 6 & 63] : '=';
+    out += bytes_left > 2 ? alphabet[bits & 63] : '=';
   }
   return out;
 }

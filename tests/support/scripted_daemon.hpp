@@ -30,6 +30,8 @@ class scripted_daemon {
     std::vector<std::string> environment;
     /// A pipe as stderr that is full, and that nobody reads.
     bool stderr_is_full = false;
+    /// O_NONBLOCK on the child's stdout, as a parent may leave it.
+    bool stdout_is_non_blocking = false;
   };
 
   explicit scripted_daemon(std::vector<std::string> command) : scripted_daemon(command, {}) {}
@@ -45,7 +47,7 @@ class scripted_daemon {
   void initialize();
   /// One record per text, with sequence numbers counted up from `first`.
   void records(const std::vector<std::string>& texts, std::uint64_t first = 1);
-  /// The same, to a callback that returns and needs no checkpoint before.
+  /// Sends such records to a callback that needs no checkpoint, and waits until it has returned.
   void process(const std::vector<std::string>& texts, std::uint64_t first = 1) {
     records(texts, first);
     expect_status("processRecords");

@@ -126,7 +126,7 @@ class session_dialogue {
     open();
     records(sequence_number);
   }
-  /// The same, with the callback's end.
+  /// Opens the shard and one batch, whose callback has returned then.
   void process(std::string_view sequence_number) {
     start_batch(sequence_number);
     returns();

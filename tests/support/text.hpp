@@ -61,21 +61,21 @@ inline std::string utf8(char32_t code) {
 
 /// What a terminal, or a program that reads logs, could obey instead of showing it.
 inline const std::vector<char32_t>& obeyed_codes() {
-  static const std::vector<char32_t> all = [] {
+  static const std::vector<char32_t> codes = [] {
     std::vector<char32_t> codes{0x7f,   0x61c,  0x200e, 0x200f, 0x2028, 0x2029, 0x202a, 0x202b,
                                 0x202c, 0x202d, 0x202e, 0x2066, 0x2067, 0x2068, 0x2069, 0xfeff};
     for (char32_t control = 0; control < 0x20; ++control) codes.push_back(control);
     for (char32_t control = 0x80; control < 0xa0; ++control) codes.push_back(control);
     return codes;
   }();
-  return all;
+  return codes;
 }
 
 /// All obeyed_codes, and bytes that are not UTF-8: alone, cut off, overlong, a surrogate, too high.
 inline std::string obeyed_text() {
-  std::string all = "begin";
-  for (const char32_t code : obeyed_codes()) all += utf8(code);
-  return all + "\x80\x9b\xc0\x80\xe2\x80\xed\xa0\x80\xf4\x90\x80\x80\xff" + "end";
+  std::string text = "begin";
+  for (const char32_t code : obeyed_codes()) text += utf8(code);
+  return text + "\x80\x9b\xc0\x80\xe2\x80\xed\xa0\x80\xf4\x90\x80\x80\xff" + "end";
 }
 
 /// Whether the text has one of obeyed_codes, but for the newline at its end.

@@ -65,10 +65,6 @@ class sandbox {
   /// As start(), in place of this process.
   void become(std::vector<std::string> command,
               const std::vector<std::string>& environment = {}) const {
-    for (const char* name : {"JAVA_HOME", "KCLXX_LOCAL_DIRECTORY", "MAVEN_ARGS", "MAVEN_OPTS",
-                             "XDG_CACHE_HOME", "XDG_STATE_HOME"}) {
-      ::unsetenv(name);
-    }
     ::setenv("PATH", ((path_ / "bin").string() + ":/usr/bin:/bin").c_str(), 1);
     ::setenv("HOME", path_.c_str(), 1);
     for (const std::string& text : environment) {
