@@ -27,7 +27,8 @@ inline void start(scripted_daemon& daemon) {
 /// A child with these flags that was initialized.
 class started_child : public scripted_daemon {
  public:
-  explicit started_child(std::vector<std::string> flags = {}) : scripted_daemon(command(flags)) {
+  explicit started_child(std::vector<std::string> flags = {}, const start_options& options = {})
+      : scripted_daemon(command(flags), options) {
     start(*this);
   }
 

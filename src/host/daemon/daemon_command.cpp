@@ -35,7 +35,7 @@ std::string not_a_size(const std::string& text) {
   return is_size ? "" : text + " is not a size; write for example 512m or 2g";
 }
 
-/// Of `run`, `print-command` and `check`.
+/// Adds the options that `run`, `print-command` and `check` share.
 void add_common_options(CLI::App& command, launch_options& options) {
   command
       .add_option("FILE", options.files,

@@ -45,12 +45,12 @@ struct launch {
   std::vector<std::pair<std::string, std::string>> environment;  ///< in addition
 };
 
-/// What the daemon will be called among the workers: the id in the properties, or `made`, which
-/// then is added to them. Both keys that KCL 2.x and 3.x have for it become one.
-std::string settle_worker_id(properties& all, kcl_version kcl, const std::string& made);
+/// The daemon's worker id: that of the properties, or else `id_if_none`. It stands in the
+/// properties afterwards, under one of the two keys that KCL 2.x and 3.x have for it.
+std::string settle_worker_id(properties& file, kcl_version kcl, const std::string& id_if_none);
 
 /// The stream's name; with KCL 2.x and 3.x an ARN comes first. Empty: there is none.
-std::string stream_name(const properties& all, kcl_version kcl);
+std::string stream_name(const properties& file, kcl_version kcl);
 
 /// `streams`: what each of the files will contain, with its worker id settled. The environment is
 /// what the library reads: the names that shard_context shows. With several streams
@@ -62,7 +62,7 @@ launch compose(const launch_settings& settings, const std::vector<named_properti
 /// 191.
 std::vector<std::string> java_options(const std::string& given);
 
-/// The options of `run`, `print-command` and `check`.
+/// What the command line of `run`, `print-command` and `check` says.
 struct launch_options {
   kcl_choice kcl;
   std::vector<std::string> files;  ///< the properties, a file for each stream
@@ -76,12 +76,12 @@ struct launch_options {
   [[nodiscard]] kcl_version which() const { return kcl.which; }
 };
 
-/// A file with the overrides of the environment.
+/// The properties of a file, with the overrides of the environment.
 /// Errors: command_error or std::system_error for a file that cannot be read.
 properties read_properties(const launch_options& options, const std::string& file);
 
 struct reader_answer {
-  std::vector<reading> readings;  ///< empty: it is not there
+  std::vector<reading> readings;  ///< empty: `why_not` says why nothing was judged
   std::string why_not;
   bool has_stock_writer = true;  ///< see circumstances
 };
@@ -92,7 +92,7 @@ std::vector<diagnostic> find_problems(const launch_options& options,
                                       reader_answer answer);
 
 /// What the daemon's own reader makes of the file. Blocking: until Java is done.
-reader_answer ask_reader(const launch_options& options, const properties& all);
+reader_answer ask_reader(const launch_options& options, const properties& file_properties);
 
 /// Becomes the daemon. Does not return.
 /// Errors: command_error.

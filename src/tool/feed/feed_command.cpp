@@ -680,9 +680,15 @@ void add_options(CLI::App& command, feed_options& options) {
       .add_option_function<std::string>(
           "--transcript",
           [&options](const std::string& folder) {
+            std::error_code error;
+            const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+            if (error) {
+              throw CLI::ValidationError(
+                  "--transcript starts this program, found by /proc, which is not mounted here: "
+                  "mount -t proc proc /proc");
+            }
             // kclxx capture between the daemon and each child.
-            options.command = {std::filesystem::read_symlink("/proc/self/exe").string(), "capture",
-                               "--output", folder, "--"};
+            options.command = {program.string(), "capture", "--output", folder, "--"};
           },
           "Write a transcript of each child here, for kclxx replay")
       ->type_name("DIR");
