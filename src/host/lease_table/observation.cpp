@@ -192,19 +192,6 @@ void scan::add_coordinator_state(std::string_view text) {
   }
 }
 
-// Of its 47 hexadecimal digits the last one is the version, 2; the nine before the last nine are
-// the time.
-std::optional<std::int64_t> arrival_of(std::string_view sequence_number) {
-  using boost::multiprecision::cpp_int;
-  const bool is_number = sequence_number.size() == 56 && sequence_number.front() != '0' &&
-                         sequence_number.find_first_not_of("0123456789") == std::string::npos;
-  if (!is_number) return std::nullopt;
-  const cpp_int number{std::string(sequence_number)};
-  const bool is_version_2 = (number & 0xF) == 2 && (number >> 184) == 2;
-  if (!is_version_2) return std::nullopt;
-  return cpp_int((number >> 36) & 0xFFFFFFFFF).convert_to<std::int64_t>();
-}
-
 namespace {
 
 // A lock is renewed less often than a lease.

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/arrival_time.hpp"
+
 namespace kclxx::host::lease_table {
 
 // What a lease table holds, from the JSON that `aws dynamodb scan` prints.
@@ -65,9 +67,7 @@ struct scan {
 /// Errors: bad_scan.
 [[nodiscard]] scan parse_scan(std::string_view text);
 
-/// When a record arrived, in seconds since 1970: Kinesis has put it into the sequence number.
-/// Nothing: it is no sequence number of that kind.
-[[nodiscard]] std::optional<std::int64_t> arrival_of(std::string_view sequence_number);
+using kclxx::detail::arrival_of;
 
 enum class lease_state {
   ok,

@@ -50,6 +50,26 @@ class metrics_file {
   std::error_code lock_error_;
 };
 
+/// The counters of leases of an application and its stream. They have a file of their own, which
+/// outlives each lease; all children on the machine add to it, one at a time.
+///
+/// Thread safety: none. Blocking: as long as the file system, and for up to 0.1 s while other
+/// children have the file.
+class lease_counters {
+ public:
+  explicit lease_counters(std::string path) : path_(std::move(path)) {}
+
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  /// Adds to the file what `current` has more than at the last success.
+  std::error_code add(const figures& current, const observer::shard_names& names);
+
+ private:
+  std::error_code try_to_add(const figures& current, const observer::shard_names& names);
+
+  std::string path_;
+  figures added_;
+};
+
 /// ".BOOT-PID-NUMBER", the end of the next temporary file's name: so the collector leaves it alone.
 /// BOOT names this start of the machine, and is the same in all its containers.
 std::string temporary_suffix();
@@ -94,6 +114,7 @@ class metrics_outputs {
   };
 
   void write_file(const figures& current, const observer::shard_names& names);
+  void count_leases(const figures& current, const observer::shard_names& names);
   std::string own_text(const observer::shard_names& names);
   void log_own(const std::string& text);
   void open_file(const observer::shard_names& names);
@@ -105,17 +126,24 @@ class metrics_outputs {
   schedule cloudwatch_;
   bool has_file_;  // until it was removed
   std::optional<metrics_file> file_;
+  std::optional<lease_counters> lease_counters_;
   figures reported_;
   bool has_file_failed_ = false;
+  bool has_counting_failed_ = false;
   bool is_missing_lock_logged_ = false;
   bool has_own_thrown_ = false;
   std::set<std::string> logged_own_;
 };
 
-/// All families in Prometheus' text format, without timestamps: node_exporter refuses files with
-/// one. The labels are application, stream and shard; never the worker's id, which is another with
-/// each start.
+/// All families but those of leases in Prometheus' text format, without timestamps: node_exporter
+/// refuses files with one. The labels are application, stream and shard; never the worker's id,
+/// which is another with each start.
 std::string to_prometheus_text(const figures& figures, const observer::shard_names& names);
+
+/// The families of leases. Each value is that of `before`, an earlier text of this function, and
+/// what `now` has more than `added`. The labels are application and stream.
+std::string lease_counters_text(std::string_view before, const figures& added, const figures& now,
+                                const observer::shard_names& names);
 
 /// The program's own figures. `refuse` is told of each that would spoil the file, which is left
 /// out: its name, and what is wrong with it.
@@ -126,6 +154,9 @@ std::string own_metrics_text(
 /// The name of a shard's file: kclxx.<application>.<stream>.<shard>.prom. Files and labels are one
 /// to one, since the same series in two files fails node_exporter's whole scrape.
 std::string metrics_file_name(const observer::shard_names& names);
+
+/// The name of the file of lease_counters: kclxx-leases.<application>.<stream>.prom.
+std::string lease_counters_file_name(const observer::shard_names& names);
 
 /// What stands for an application or a stream whose name is not known.
 inline constexpr const char* unknown_name = "unknown";
