@@ -52,8 +52,8 @@ class daemon {
     bool operator==(const checkpoint_attempt&) const = default;
   };
 
-  /// A daemon before initialize(). log() has each message, `options.log` gets those of at least
-  /// logging.level, and stderr none.
+  /// A daemon before initialize(). log() has each message but those of the beginning and the end of
+  /// the lease, `options.log` gets those of at least logging.level, and stderr none.
   explicit daemon(processor_factory make_processor, const run_options& options = {},
                   daemon_options settings = {});
   /// A moved-from daemon can only be destroyed or assigned to.

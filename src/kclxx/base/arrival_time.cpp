@@ -16,7 +16,7 @@ std::optional<std::int64_t> arrival_of(std::string_view sequence_number) {
   if (!has_version || sequence_number.find_first_not_of("0123456789") != std::string_view::npos) {
     return std::nullopt;
   }
-  // What is left of nine hexadecimal digits each, while the number grows by its decimal digits.
+  // Both have nine hexadecimal digits of the number that the decimal digits read so far make.
   constexpr std::uint64_t mask = (std::uint64_t{1} << 36) - 1;
   std::uint64_t low = 0;
   std::uint64_t seconds = 0;

@@ -19,8 +19,8 @@ namespace kclxx::driver {
 /// numbers have gaps by themselves, so only times can show it:
 ///
 /// - A position that is younger than the retention proves that nothing is lost.
-/// - With an older one, records are lost if any arrived after it and have left the stream since.
-///   The first record shows how likely that is. If it is about as old as the retention, the worker
+/// - If it is older, records are lost if any arrived after it and have left the stream since. The
+///   first record shows how likely that is. If it is about as old as the retention, the worker
 ///   was away for that long. If it is much younger, the shard had no records for most of the
 ///   retention, and the position is probably old for that reason. If it is about as old as the
 ///   position, the stream keeps records for longer than is assumed.

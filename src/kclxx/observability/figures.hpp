@@ -43,7 +43,7 @@ struct figures {
 
   std::array<std::uint64_t, family_count> counters{};
   std::array<double, family_count> gauges{};
-  // Of those that have one; the few there are stand in the order of their families.
+  // For each family that has a label, and for each histogram, in the order of the families.
   std::vector<std::pair<metric, std::vector<labelled>>> labels;
   std::vector<std::pair<metric, histogram_figures>> histograms;
 };

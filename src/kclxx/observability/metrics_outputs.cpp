@@ -171,7 +171,7 @@ std::string boot_name() {
   return std::to_string(hash.value());
 }
 
-/// Removes what writers of this shard, or of another one, have left that were killed. On this
+/// Removes the temporary files that killed writers of any shard have left. On this
 /// machine a writer that lives has the lock, or tries again; of other machines nothing is removed.
 void remove_left_temporaries(const std::string& path) {
   const std::string boot = boot_name();
@@ -397,7 +397,7 @@ bool is_name(std::string_view text, std::string_view others) {
          std::all_of(text.begin(), text.end(), may_be_in_it);
 }
 
-/// Those of a figure, sorted by name: equal if they are the same for Prometheus.
+/// The labels of a figure, sorted by name: equal if they are the same for Prometheus.
 std::map<std::string, std::string> own_labels(const own_metric& own) {
   std::map<std::string, std::string> labels;
   for (const auto& [name, value] : own.labels) {
