@@ -55,8 +55,8 @@ class worker {
     bool operator==(const checkpoint_attempt&) const = default;
   };
 
-  /// A worker before initialize(). log() has each message, `options.log` gets those of at least
-  /// logging.level, and stderr none.
+  /// A worker before initialize(). log() has each message but those of the beginning and the end of
+  /// the lease, `options.log` gets those of at least logging.level, and stderr none.
   explicit worker(processor_factory make_processor, const run_options& options = {},
                   worker_options settings = {});
   /// A moved-from worker can only be destroyed or assigned to.

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/arrival_time.hpp"
 #include "host/lease_table/stream_position.hpp"
 
 namespace kclxx::host::lease_table {
@@ -70,6 +71,8 @@ struct scan {
 
 /// What a scan of the whole table has. Errors: bad_scan.
 [[nodiscard]] scan parse_scan(std::string_view text);
+
+using kclxx::detail::arrival_of;
 
 enum class lease_state {
   ok,

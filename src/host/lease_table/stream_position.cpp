@@ -220,12 +220,6 @@ bool can_be_in(const stream_shard& shard, std::string_view sequence_number) {
   return !is_version_2(*number) || !is_version_2(*first) || origin_of(*number) == origin_of(*first);
 }
 
-std::optional<std::int64_t> arrival_of(std::string_view sequence_number) {
-  const auto number = number_in(sequence_number);
-  if (!number || !is_version_2(*number)) return std::nullopt;
-  return cpp_int((*number >> 36) & 0xFFFFFFFFF).convert_to<std::int64_t>();
-}
-
 stream_position find_position(const shard_reader& shard, instant time) {
   // The oldest record bounds the search, and may end it.
   const surroundings oldest =

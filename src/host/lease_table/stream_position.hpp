@@ -58,10 +58,6 @@ struct record_page {
 /// is not judged: true.
 [[nodiscard]] bool can_be_in(const stream_shard& shard, std::string_view sequence_number);
 
-/// When a record arrived, in seconds since 1970: Kinesis has put it into the sequence number.
-/// Nothing: it is no sequence number of that kind.
-[[nodiscard]] std::optional<std::int64_t> arrival_of(std::string_view sequence_number);
-
 /// One shard of a stream.
 struct shard_reader {
   /// The iterator at the first record that arrived at that time or later; nothing: at the oldest

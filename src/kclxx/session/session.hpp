@@ -193,6 +193,10 @@ class session {
   [[nodiscard]] std::optional<protocol::checkpoint_answer> take_answer() {
     return std::exchange(observed_answer_, std::nullopt);
   }
+  /// The highest position that the daemon has persisted, or where reading began.
+  [[nodiscard]] const std::optional<sequence_position>& persisted() const noexcept {
+    return checkpoints_.persisted();
+  }
   /// Whether the end of the shard is persisted.
   [[nodiscard]] bool is_shard_finished() const { return checkpoints_.is_shard_finished(); }
   /// The end of the shard waits for records that are not complete.
