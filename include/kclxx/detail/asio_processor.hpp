@@ -114,7 +114,6 @@ class processor final : public record_processor {
     if (source_.makes_handlers) destroy_handler();
   }
 
-  [[nodiscard]] checkpoint_mode mode() const override { return inner_->mode(); }
   void process_records(record_batch batch, const checkpointer& checkpointer) override {
     require_running(executor_);
     inner_->process_records(std::move(batch), checkpointer);

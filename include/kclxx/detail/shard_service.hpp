@@ -134,6 +134,13 @@ class KCLXX_EXPORT shard_service {
   /// within the grace time.
   virtual bool wait_at_end(const std::function<bool()>&) { return true; }
 
+  /// A form of kclxx/processing.hpp decides which records are complete, as with
+  /// checkpoint_mode::manual, whatever record_processor::mode returns: a processor that calls the
+  /// form's functions need not know that.
+  /// Thread safety: the thread of the callbacks only.
+  virtual void track_completion() noexcept { is_completion_tracked_ = true; }
+  [[nodiscard]] bool is_completion_tracked() const noexcept { return is_completion_tracked_; }
+
   /// See shard_context::fail, which has checked the argument.
   virtual void fail(std::exception_ptr thrown) = 0;
 
@@ -149,6 +156,9 @@ class KCLXX_EXPORT shard_service {
   virtual void observe(observer::shard_event event) noexcept;
   /// False when nobody receives events, so that none need be made.
   [[nodiscard]] virtual bool is_observed() const noexcept;
+
+ private:
+  bool is_completion_tracked_ = false;
 };
 
 /// How the library gets at the service of a shard_context or a checkpointer, and gives one to a

@@ -61,6 +61,7 @@ class KCLXX_EXPORT shard_service_wrapper : public shard_service {
   bool wait_at_end(const std::function<bool()>& is_over) override {
     return inner_->wait_at_end(is_over);
   }
+  void track_completion() noexcept override { inner_->track_completion(); }
   void fail(std::exception_ptr thrown) override { inner_->fail(std::move(thrown)); }
   void request_worker_stop() override { inner_->request_worker_stop(); }
   void log(log_level level, const std::string& text,
