@@ -349,7 +349,7 @@ void user_processor::run(const session::call& call, const shard_context::fields&
       break;
   }
   // A processor may make a form of processing in any callback.
-  if (service->is_completion_tracked()) mode_ = checkpoint_mode::manual;
+  if (service && service->is_completion_tracked()) mode_ = checkpoint_mode::manual;
 }
 
 void user_processor::initialize(const session::call& call, shard_context::fields fields,

@@ -122,21 +122,6 @@ TEST_CASE("shutdown_requested and the shard's end hand over what is gathered",
   CHECK(ending.persisted() == sequence_position("SHARD_END"));
 }
 
-TEST_CASE("a factory that calls another one has the mode which that one needs",
-          "[processing][gathering]") {
-  const auto form = GENERATE(0, 1);
-  CAPTURE(form);
-  std::vector<completion> held;
-  const processor_factory inner =
-      form == 0 ? batches([](const record_batch&) {}, {}, {.linger = 1h})
-                : parallel([&](completion done) { held.push_back(std::move(done)); });
-  const processor_factory outer = [inner](const shard_context& shard) { return inner(shard); };
-  testing::daemon daemon([outer](const shard_context& shard) { return outer(shard); },
-                         {.checkpoint_interval = 0ms});
-  daemon.initialize().deliver({"a"}).deliver({});
-  CHECK(daemon.persisted() == sequence_position("TRIM_HORIZON"));
-}
-
 TEST_CASE(
     "after a crash at most what was gathered, and handed over since the last checkpoint, "
     "is delivered again",
