@@ -82,8 +82,9 @@ struct run_options {
   std::chrono::milliseconds checkpoint_interval{5000};
   /// How failed checkpoints are retried.
   retry_options retry{};
-  /// How long checkpoints are retried after the daemon has sent shutdownRequested, the callback's
-  /// time included. Keep it below shutdownGraceMillis and gracefulLeaseHandoffTimeoutMillis (30 s).
+  /// How long the last checkpoint is retried after shutdown_requested has returned. Calls of
+  /// checkpoint in that callback are retried for as long after the request. Keep it, with the time
+  /// that the callback takes, below shutdownGraceMillis and gracefulLeaseHandoffTimeoutMillis (30 s).
   std::chrono::milliseconds shutdown_retry_limit{10000};
 
   // What is accepted.

@@ -379,16 +379,22 @@ void user_processor::run(const session::call& call, const shard_context::fields&
   const auto with = [&] { return detail::service_access::handle_of<checkpointer>(service); };
   switch (call.kind) {
     case action_kind::initialize:
-      return initialize(call, names, service);
+      initialize(call, names, service);
+      break;
     case action_kind::process_records:
-      return processor_->process_records(call.batch, with());
+      processor_->process_records(call.batch, with());
+      break;
     case action_kind::lease_lost:
       return processor_->lease_lost();
     case action_kind::shard_ended:
-      return processor_->shard_ended(with());
+      processor_->shard_ended(with());
+      break;
     case action_kind::shutdown_requested:
-      return processor_->shutdown_requested(with());
+      processor_->shutdown_requested(with());
+      break;
   }
+  // A processor may make a form of processing in any callback.
+  if (service && service->is_completion_tracked()) mode_ = checkpoint_mode::manual;
 }
 
 void user_processor::initialize(const session::call& call, shard_context::fields fields,

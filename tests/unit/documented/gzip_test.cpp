@@ -5,7 +5,7 @@
 #include <vector>
 #include <zlib.h>
 
-#include <kclxx/testing/daemon.hpp>
+#include <kclxx/testing/worker.hpp>
 
 #include "../../docs/code/recipes.hpp"
 #include "support/catch.hpp"
@@ -50,7 +50,7 @@ TEST_CASE(
   const kclxx::test::temporary_folder folder;
   const auto store = [&](std::string_view message) { stored.emplace_back(message); };
   ::setenv("KCLXX_PARKING_DIR", folder.path().c_str(), 1);
-  kclxx::testing::daemon daemon(recipes::log_messages(store));
+  kclxx::testing::worker daemon(recipes::log_messages(store));
   ::unsetenv("KCLXX_PARKING_DIR");
   daemon.initialize().deliver(
       {gzip(R"({"messageType":"CONTROL_MESSAGE","logEvents":[{"message":"check"}]})"),

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <kclxx/testing/daemon.hpp>
+#include <kclxx/testing/worker.hpp>
 
 #include "support/catch.hpp"
 
@@ -17,7 +17,7 @@ TEST_CASE("records of the last hour are shown, and older ones are complete witho
           "[documented]") {
   const std::chrono::milliseconds now{1'600'000'000'000};  // of the kit's clock
   texts shown;
-  kclxx::testing::daemon daemon(
+  kclxx::testing::worker daemon(
       recipes::recent_records([&](std::string_view text) { shown.emplace_back(text); }));
   daemon.initialize().deliver_records(
       {{.data = "old", .approximate_arrival_timestamp = now - 61min},
@@ -29,7 +29,7 @@ TEST_CASE("records of the last hour are shown, and older ones are complete witho
 
 TEST_CASE("a limited handler is called 100 times a second, over all batches", "[documented]") {
   int sent = 0;
-  kclxx::testing::daemon daemon(recipes::at_most_100_a_second([&](std::string_view) { ++sent; }));
+  kclxx::testing::worker daemon(recipes::at_most_100_a_second([&](std::string_view) { ++sent; }));
   daemon.initialize();
   const auto began = daemon.now();
   for (int i = 0; i < 3; ++i) daemon.deliver(texts(100, "x"));

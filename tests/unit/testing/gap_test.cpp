@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <kclxx/kclxx.hpp>
-#include <kclxx/testing/daemon.hpp>
+#include <kclxx/testing/worker.hpp>
 
 #include "support/catch.hpp"
 #include "support/text.hpp"
@@ -67,7 +67,7 @@ struct worker {
   }
 
   std::shared_ptr<kept_gaps> seen = std::make_shared<kept_gaps>();
-  testing::daemon daemon;
+  testing::worker daemon;
 };
 
 constexpr std::optional<milliseconds> unknown = std::nullopt;
