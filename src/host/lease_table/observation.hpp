@@ -162,7 +162,7 @@ class observation {
 /// A header line, then one line for each lease, of fields between tabs.
 [[nodiscard]] std::string to_tsv(const picture& all);
 
-/// An object, in one line or for people; docs/host/leases.md has its fields.
+/// An object, in one line or for people; docs/host/operating.md names its keys.
 [[nodiscard]] std::string to_json(const picture& all, const std::string& table, std::int64_t now,
                                   bool in_one_line);
 

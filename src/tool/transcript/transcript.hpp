@@ -81,7 +81,7 @@ class transcript_error : public std::runtime_error {
   std::size_t problem_at_;
 };
 
-/// Reads a transcript (docs/transcripts.md), or a file with nothing but the daemon's lines. It
+/// Reads a transcript (docs/replay.md), or a file with nothing but the daemon's lines. It
 /// needs memory for one line, and copies none.
 ///
 /// 1. Make one: it reads the first line. 2. next() until it returns that there is no more.
@@ -117,7 +117,7 @@ class reader {
   std::string text_;                       // of a line that had to be escaped
 };
 
-/// Writes a transcript (docs/transcripts.md). Each call is one write of one line to the sink: when
+/// Writes a transcript (docs/replay.md). Each call is one write of one line to the sink: when
 /// the writing process is killed, at most the last line is cut off.
 ///
 /// Thread safety: none.

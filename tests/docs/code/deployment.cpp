@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program of docs/host/operating.md, whose records are the changes of a table of DynamoDB.
+// The program of docs/host/deployment.md, whose records are the changes of a table of DynamoDB.
 #include <string>
 
 #include <nlohmann/json.hpp>
