@@ -3,7 +3,7 @@
 """The commands that the documents show: those that need nothing but the tool, the samples and the files of a page are
 run, and of all others the tool must know the subcommand and the options.
 
-commands_test.py KCLXX WORD_COUNT PRINT_RECORDS
+commands_test.py KCLXX WORD_COUNT README_PROGRAM
 """
 import os
 import pathlib
@@ -46,7 +46,8 @@ class Commands(unittest.TestCase):
         self.work = work.name
         os.makedirs(f"{self.work}/bin")
         os.symlink(PROGRAMS["kclxx"], f"{self.work}/bin/kclxx")
-        self.environment = {**os.environ, "PATH": f"{self.work}/bin:{os.environ['PATH']}", "AWS_REGION": "eu-central-1"}
+        self.environment = {**os.environ, "PATH": f"{self.work}/bin:{os.environ['PATH']}", "AWS_REGION": "eu-central-1",
+                            "KCLXX_PARKING_DIR": self.work}
 
     def run_command(self, command, place, of):
         done = subprocess.run(["bash", "-euc", command], cwd=place, env=self.environment, text=True,
@@ -56,7 +57,7 @@ class Commands(unittest.TestCase):
     def test_the_number_of_check_rules_is_that_of_the_tool(self):
         listed = subprocess.run([PROGRAMS["kclxx"], "check", "--list"], text=True, capture_output=True, check=True)
         rules = len(re.findall(r"^\S", listed.stdout, re.MULTILINE))
-        for page in ("README.md", "docs/check.md", "docs/comparison.md"):
+        for page in ("README.md", "docs/check.md"):
             stated = re.findall(r"\b(\d+)\s+rules\b", pages()[page])
             self.assertEqual({str(rules)}, set(stated), page)
 
@@ -87,6 +88,15 @@ class Commands(unittest.TestCase):
             count += 1
         self.assertGreater(count, 15)
 
+    def test_the_program_of_the_readme_prints_what_the_readme_shows(self):
+        """The shard's name ends with random digits."""
+        command, shown = re.search(r"^```sh\n(printf .*?)\n```\n\n```\n(.*?)^```", pages()["README.md"],
+                                   re.MULTILINE | re.DOTALL).groups()
+        furnish(f"{self.work}/readme")
+        printed = subprocess.run(["bash", "-euc", command], cwd=f"{self.work}/readme", env=self.environment, text=True,
+                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=100, check=True).stdout
+        self.assertEqual(*(re.sub(r"(shardId-\d+)-[0-9a-f]{12}", r"\1", text) for text in (shown, printed)))
+
     def test_the_examples_of_help_run(self):
         for subcommand in ("feed", "new", "replay"):
             place = f"{self.work}/{subcommand}"
@@ -107,7 +117,7 @@ def furnish(place):
     os.symlink(ROOT / "samples", f"{place}/samples")
     shutil.copy(ROOT / "properties/aws.properties", f"{place}/my.properties")
     os.symlink(PROGRAMS["word_count"], f"{place}/word_count")
-    os.symlink(PROGRAMS["print_records"], f"{place}/my_processor")
+    os.symlink(PROGRAMS["readme_program"], f"{place}/my_processor")
     transcripts = sorted((ROOT / "samples/transcripts").glob("*.jsonl"))
     for transcript in transcripts:
         shutil.copy(transcript, f"{place}/captured")
@@ -121,7 +131,7 @@ def furnish(place):
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        PROGRAMS = dict(zip(("kclxx", "word_count", "print_records"), map(os.path.abspath, sys.argv[1:4])))
+        PROGRAMS = dict(zip(("kclxx", "word_count", "readme_program"), map(os.path.abspath, sys.argv[1:4])))
         usage = subprocess.run([PROGRAMS["kclxx"], "--help"], text=True, capture_output=True, check=True).stdout
         PROGRAMS["has_host"] = re.search(r"^  daemon ", usage, re.MULTILINE) is not None
     unittest.main(argv=sys.argv[:1])
