@@ -230,7 +230,6 @@ launch_settings settings_for(const launch_options& options) {
     settings.java_options.insert(settings.java_options.begin(), "-Xmx" + options.heap);
   }
   settings.user_options = text_of_user_options(settings.java_options);
-  settings.is_busy = options.is_busy;
   if (!options.logging.empty()) settings.logging_file = absolute_file(options.logging);
   return settings;
 }
@@ -312,7 +311,7 @@ std::vector<std::string> without_decided(std::vector<std::string> ours, const st
     rows.emplace_back("GC", "-XX:[+-]Use\\w+GC\\b");  // Java refuses two collectors
     rows.emplace_back("MaxRAMPercentage", "-XX:(MaxRAMPercentage|MaxRAMFraction|MaxHeapSize)=");
     rows.emplace_back("New", "-Xmn|-XX:(MaxNewSize|NewSize|NewRatio)=");
-    rows.emplace_back("TieredStopAtLevel", "-XX:(TieredStopAtLevel=|[+-]TieredCompilation)|-Xint");
+    rows.emplace_back("Tier4", "-XX:(Tier4\\w+|CompileThresholdScaling)=");
     rows.emplace_back("MetaspaceSize", "-XX:MetaspaceSize=");
     return rows;
   }();
@@ -353,17 +352,20 @@ std::optional<start_failure> explain(std::string_view line) {
   return start_failure{worker + " could not be initialized" + cause_in(line), true};
 }
 
-std::vector<std::string> java_options(bool is_busy, const std::string& given) {
+std::vector<std::string> java_options(const std::string& given) {
   // Garbage is what costs at a high rate: a call's records are text of several times their size,
-  // and dead after it. G1 treats such large objects like old ones; these two collectors do not. The
-  // full compiler pays for itself once a method has run for long, which at a low rate is never. The
-  // KCL's classes take more than the 21 MiB at which Java otherwise begins to collect them.
-  const std::vector<std::string> ours =
-      is_busy ? std::vector<std::string>{"-XX:+UseParallelGC", "-XX:MaxRAMPercentage=50",
-                                         "-XX:NewRatio=1", "-XX:MetaspaceSize=96m"}
-              : std::vector<std::string>{"-XX:+UseSerialGC", "-XX:MaxRAMPercentage=50",
-                                         "-XX:MaxNewSize=64m", "-XX:TieredStopAtLevel=1",
-                                         "-XX:MetaspaceSize=96m"};
+  // and dead after it. G1 treats such large objects like old ones; the serial collector does not.
+  // The full compiler pays for itself once a method has run for long. At a low rate that is never,
+  // so it waits four times as long as Java would let it. The KCL's classes take more than the
+  // 21 MiB at which Java otherwise begins to collect them.
+  const std::vector<std::string> ours{"-XX:+UseSerialGC",
+                                      "-XX:MaxRAMPercentage=50",
+                                      "-XX:MaxNewSize=64m",
+                                      "-XX:MetaspaceSize=96m",
+                                      "-XX:Tier4InvocationThreshold=20000",
+                                      "-XX:Tier4MinInvocationThreshold=4000",
+                                      "-XX:Tier4CompileThreshold=60000",
+                                      "-XX:Tier4BackEdgeThreshold=160000"};
   return without_decided(ours, given);
 }
 
@@ -390,7 +392,7 @@ launch compose(const launch_settings& settings, const std::vector<named_properti
   // file.encoding: below JDK 18 the daemon would otherwise talk to its children in the system's
   // character set.
   command = {settings.java, "-Dfile.encoding=UTF-8"};
-  const std::vector<std::string> chosen = java_options(settings.is_busy, settings.user_options);
+  const std::vector<std::string> chosen = java_options(settings.user_options);
   command.insert(command.end(), chosen.begin(), chosen.end());
   if (settings.has_own_writer) command.emplace_back("-Dkclxx.writer=true");
   command.insert(command.end(), {"-cp", settings.class_path});
@@ -469,7 +471,7 @@ reader_answer ask_reader(const launch_options& options, const properties& all) {
       command.emplace_back("AWS_REGION=us-east-1");
     }
     command.push_back(find_java());
-    const auto chosen = java_options(false, text_of_user_options(options.java_options));
+    const auto chosen = java_options(text_of_user_options(options.java_options));
     command.insert(command.end(), chosen.begin(), chosen.end());
     if (!options.heap.empty()) command.push_back("-Xmx" + options.heap);
     command.insert(command.end(), {"-cp", class_path(files),

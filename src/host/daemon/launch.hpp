@@ -33,8 +33,6 @@ struct launch_settings {
   /// Why only AWS's classes run. Empty: those of src/host/java run the daemon.
   std::string why_stock = "--stock";
   bool has_own_writer = false;  ///< src/host/java/BatchMessageWriter.java may write the batches
-  /// For shards that deliver what they can, all the time: Java may use memory and compile more.
-  bool is_busy = false;
   std::vector<std::string> properties_files;  ///< one for each stream
   std::string logging_file;
   std::vector<std::string> java_options;  ///< the user's, which come after ours
@@ -62,7 +60,7 @@ launch compose(const launch_settings& settings, const std::vector<named_properti
 /// The options of Java that are ours, without those that an option in the text `given`, the user's,
 /// decides. What they save was measured: docs/host/daemon.md. Java 8 knows all since its update
 /// 191.
-std::vector<std::string> java_options(bool is_busy, const std::string& given);
+std::vector<std::string> java_options(const std::string& given);
 
 /// The options of `run`, `print-command` and `check`.
 struct launch_options {
@@ -70,7 +68,6 @@ struct launch_options {
   std::vector<std::string> files;  ///< the properties, a file for each stream
   jar_place place;
   std::string heap;                 ///< empty: a share of the memory that there is
-  bool is_busy = false;             ///< see launch_settings
   std::string logging;              ///< empty: the one that comes with the tool
   bool is_stock = false;            ///< nothing of kclxx runs beside the daemon
   bool is_without_program = false;  ///< check does not look for the program
