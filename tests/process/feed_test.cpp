@@ -43,8 +43,8 @@ for line in sys.stdin:
             open('died', 'w').close()
             os._exit(9)
         with open('out', 'ab') as out:
-            for one, record in zip(data, message['records']):
-                out.write(shard.split('-')[1][-1:].encode() + b' ' + record['partitionKey'].encode() + b' ' + one + b'\n')
+            for payload, record in zip(data, message['records']):
+                out.write(shard.split('-')[1][-1:].encode() + b' ' + record['partitionKey'].encode() + b' ' + payload + b'\n')
         if message['records']: checkpoint(message['records'][-1]['sequenceNumber'])
     if action == 'shutdownRequested': checkpoint(None)
     print(json.dumps({'action': 'status', 'responseFor': action}), flush=True)
