@@ -53,7 +53,7 @@ requires(detail::handles_record<std::decay_t<Handler>> ||
                       std::move(options), std::nullopt);
 }
 
-/// The same on an executor of the program's own.
+/// As `parallel` without an executor, but the coroutines run on an executor of the program's own.
 /// Thread safety: each coroutine has a strand; several of them run at the same time if the executor
 /// has several threads.
 /// Lifetime: keep the executor running until the session is over; each shard counts as outstanding
@@ -67,16 +67,16 @@ requires(detail::handles_record<std::decay_t<Handler>> ||
                       std::move(options), std::move(executor));
 }
 
-/// By a key of the values in the records, with kclxx/json.hpp: see its json(function, key). The
-/// executor may be left out.
+/// Processes records by a key of the values in them, with kclxx/json.hpp: see its json(function,
+/// key). `executor` is at most one executor, as above.
 template <class Keyed, class... Executor>
 requires requires { typename Keyed::is_keyed; }
 [[nodiscard]] processor_factory parallel(const Keyed& handler, failure_policy policy = {},
                                          parallel_options options = {}, Executor... executor) {
-  return handler.factory(std::move(options),
-                         [policy = std::move(policy), executor...](auto one, auto own) {
-                           return parallel(std::move(one), policy, std::move(own), executor...);
-                         });
+  return handler.factory(
+      std::move(options), [policy = std::move(policy), executor...](auto of_shard, auto own) {
+        return parallel(std::move(of_shard), policy, std::move(own), executor...);
+      });
 }
 
 }  // namespace kclxx::asio

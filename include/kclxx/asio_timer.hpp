@@ -32,28 +32,29 @@ class timer {
 
   /// A timer that expires when `time` has passed, by the clock of the executor's shard.
   timer(const boost::asio::any_io_executor& executor, duration time)
-      : timer_(std::make_shared<boost::asio::steady_timer>(executor)), time_(time_of(executor)) {
+      : timer_(std::make_shared<boost::asio::steady_timer>(executor)),
+        timers_(timers_of(executor)) {
     expires_after(time);
   }
   timer(timer&&) = default;
   timer& operator=(timer&&) = default;
-  /// What waits ends with boost::asio::error::operation_aborted.
+  /// Waits end with boost::asio::error::operation_aborted.
   ~timer() = default;
 
-  /// From now. What waits ends with boost::asio::error::operation_aborted.
+  /// Sets the time from now. Earlier waits end with boost::asio::error::operation_aborted.
   void expires_after(duration time) {
-    if (time_ == nullptr) {
+    if (timers_ == nullptr) {
       timer_->expires_after(time);
       return;
     }
     begin_anew();
-    const auto now = time_->now();
+    const auto now = timers_->now();
     virtual_expiry_ = now + std::min(time, std::chrono::steady_clock::time_point::max() - now);
     timer_->expires_at(std::chrono::steady_clock::time_point::max());
   }
-  /// What waits ends with boost::asio::error::operation_aborted.
+  /// Waits end with boost::asio::error::operation_aborted.
   void cancel() {
-    if (time_ != nullptr) begin_anew();
+    if (timers_ != nullptr) begin_anew();
     timer_->cancel();
   }
 
@@ -62,34 +63,36 @@ class timer {
   auto async_wait(CompletionToken&& token) {
     if (virtual_wait_ && *virtual_wait_ == outcome::ended) begin_anew();
     return boost::asio::async_compose<CompletionToken, void(boost::system::error_code)>(
-        [timer = std::weak_ptr(timer_), time = time_, due = virtual_expiry_, wait = virtual_wait_,
+        [timer = std::weak_ptr(timer_), timers = timers_, due = virtual_expiry_,
+         wait = virtual_wait_,
          has_begun = false](auto& self, boost::system::error_code ec = {}) mutable {
           if (std::exchange(has_begun, true)) {
             if (wait && *wait == outcome::ended) ec = {};
             return self.complete(ec);
           }
           const auto waited = timer.lock();
-          if (time != nullptr) time->add(due, timer, wait);
+          if (timers != nullptr) timers->add(due, timer, wait);
           waited->async_wait(std::move(self));
         },
         token, *timer_);
   }
 
  private:
-  using outcome = detail::virtual_time::outcome;
+  using outcome = detail::virtual_timers::outcome;
 
   void begin_anew() {
     if (virtual_wait_ && *virtual_wait_ == outcome::pending) *virtual_wait_ = outcome::cancelled;
     virtual_wait_ = std::make_shared<outcome>(outcome::pending);
   }
-  static detail::virtual_time* time_of(const boost::asio::any_io_executor& executor) {
+  static detail::virtual_timers* timers_of(const boost::asio::any_io_executor& executor) {
     auto& context = boost::asio::query(executor, boost::asio::execution::context);
-    if (!boost::asio::has_service<detail::virtual_time>(context)) return nullptr;
-    return &boost::asio::use_service<detail::virtual_time>(context);
+    if (!boost::asio::has_service<detail::virtual_timers>(context)) return nullptr;
+    return &boost::asio::use_service<detail::virtual_timers>(context);
   }
 
   std::shared_ptr<boost::asio::steady_timer> timer_;
-  detail::virtual_time* time_;  // null in production, and then the rest is unused
+  // The members below are for virtual time alone; in real time timers_ is null.
+  detail::virtual_timers* timers_;
   std::shared_ptr<outcome> virtual_wait_;
   std::chrono::steady_clock::time_point virtual_expiry_;
 };

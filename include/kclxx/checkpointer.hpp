@@ -20,7 +20,8 @@ namespace kclxx {
 /// Which records a checkpoint covers: all of the shard up to and including this position.
 class checkpoint_target {
  public:
-  /// In a callback: all records delivered. Elsewhere: those whose callback has returned.
+  /// In a callback: all records delivered. On any further thread: the records whose callback has
+  /// returned.
   checkpoint_target() noexcept = default;
   /// All records up to this position, which need not be that of a record.
   checkpoint_target(const sequence_position& position)  // NOLINT(google-explicit-constructor)
@@ -73,8 +74,9 @@ class KCLXX_EXPORT checkpointer {
   void checkpoint(const checkpoint_target& target = {}) const;
   /// As above, but reports an error in `ec`, which is empty after a success.
   void checkpoint(const checkpoint_target& target, std::error_code& ec) const;
-  /// The same, but fails with errc::timed_out when `deadline` passes. The target then stays
-  /// pending, as after async_checkpoint. The clock is that of shard_context::now().
+  /// Persists the target as `checkpoint` does, but fails with errc::timed_out when `deadline`
+  /// passes. The target then stays pending, as after async_checkpoint. The clock is that of
+  /// shard_context::now().
   void checkpoint_until(const checkpoint_target& target, clock::time_point deadline) const;
   /// As above, but reports an error in `ec`, which is empty after a success.
   void checkpoint_until(const checkpoint_target& target, clock::time_point deadline,
@@ -85,9 +87,9 @@ class KCLXX_EXPORT checkpointer {
   /// shard_ended the checkpoint of the last record is sent only after the return: do not wait for
   /// its handler. After a stop was requested, no further target is persisted.
   ///
-  /// `handler`, if there is one, is called exactly once: with an empty error_code when the target
-  /// or a later position is persisted, or with the reason why this process will never persist it.
-  /// Until then retryable errors are retried.
+  /// `handler`, unless it is empty, is called exactly once: with an empty error_code when the
+  /// target or a later position is persisted, or with the reason why this process will never
+  /// persist it. Until then retryable errors are retried.
   ///
   /// Handlers run one at a time on a thread of the session, perhaps while a callback runs: lock
   /// what both use. When the session is over, async_checkpoint itself calls the handler, with

@@ -36,7 +36,7 @@ enum class errc {
   fenced,
 };
 
-/// What the daemon reported, by the simple name of its Java exception.
+/// What the daemon reported, by the simple name of its exception.
 enum class checkpoint_errc {
   /// ThrottlingException: the lease table is throttled. Retried automatically; checkpoint less
   /// often, or raise the table's capacity.
@@ -86,8 +86,8 @@ enum class checkpoint_condition {
 [[nodiscard]] KCLXX_EXPORT std::error_code make_checkpoint_error_code(
     std::string_view daemon_name) noexcept;
 
-/// The simple name of the Java exception for `code`; empty for checkpoint_errc::other, and when the
-/// error did not come from the daemon.
+/// The simple name of the daemon's exception for `code`; empty for checkpoint_errc::other, and when
+/// the error did not come from the daemon.
 /// Lifetime: static.
 [[nodiscard]] KCLXX_EXPORT std::string_view daemon_error_name(const std::error_code& code) noexcept;
 

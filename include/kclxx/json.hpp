@@ -70,8 +70,8 @@ requires(detail::handles_json<std::decay_t<Function>, Value> ||
                                     detail::parse_json<Value>);
 }
 
-/// The same for a `parallel` or asio::parallel whose order::key is taken from the value, in place
-/// of parallel_options::key:
+/// A handler for `parallel` or asio::parallel, as above, with a function that takes the key of
+/// order::key from the value, in place of parallel_options::key:
 ///
 ///     kclxx::parallel(kclxx::json<page_view>(count, [](const page_view& view) {
 ///       return view.page;
@@ -102,8 +102,8 @@ template <class Value, class Function, class Key>
 [[nodiscard]] processor_factory parallel(const detail::keyed_json<Value, Function, Key>& handler,
                                          failure_policy policy = {},
                                          parallel_options options = {}) {
-  return handler.factory(std::move(options), [policy = std::move(policy)](auto one, auto own) {
-    return parallel(std::move(one), policy, std::move(own));
+  return handler.factory(std::move(options), [policy = std::move(policy)](auto of_shard, auto own) {
+    return parallel(std::move(of_shard), policy, std::move(own));
   });
 }
 

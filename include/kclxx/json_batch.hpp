@@ -27,12 +27,12 @@ class json_batch : public std::span<const json_record<Value>> {
   // NOLINTNEXTLINE(modernize-use-equals-default): the constructors of a span
   using std::span<const json_record<Value>>::span;
 
-  /// As record_batch::after.
+  /// The values of the records after `position`, as record_batch::after.
   [[nodiscard]] json_batch after(const sequence_position& position) const {
-    return {
-        std::partition_point(this->begin(), this->end(),
-                             [&](const auto& one) { return one.record.position() <= position; }),
-        this->end()};
+    return {std::partition_point(
+                this->begin(), this->end(),
+                [&](const auto& entry) { return entry.record.position() <= position; }),
+            this->end()};
   }
 };
 

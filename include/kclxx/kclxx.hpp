@@ -2,7 +2,7 @@
 // Everything that a record processor needs. Headers that only some programs need are not in it:
 // kclxx/asio.hpp (handlers that are coroutines), kclxx/json.hpp (handlers of values that are JSON),
 // kclxx/metrics_recorder.hpp (metrics in another library),
-// kclxx/testing/daemon.hpp (the test kit).
+// kclxx/testing/worker.hpp (the test kit).
 //
 // The default contract of each function and type, unless its comment states something else:
 // Errors: std::bad_alloc alone; none if it is noexcept.
@@ -10,10 +10,10 @@
 // several threads at the same time.
 // Blocking: no: it waits neither for the daemon, nor for a disk, nor for user code.
 //
-// A session is the dialogue with the daemon about one shard. `serve` runs one; `run` runs one, or
-// one for each shard under kclxx-share. An action (initialize, processRecords, ...) is open from
-// the daemon's line to the child's status line. The daemon reads the child's lines only while an
-// action is open.
+// A session is the dialogue with the daemon about one shard. `serve` runs a session, and so does
+// `run`; under kclxx-share `run` runs a session for each shard. An action (initialize,
+// processRecords, ...) is open from the daemon's line to the child's status line. The daemon reads
+// the child's lines only while an action is open.
 #pragma once
 
 #include <kclxx/checkpointer.hpp>       // IWYU pragma: export

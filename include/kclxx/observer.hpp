@@ -61,9 +61,9 @@ class KCLXX_EXPORT observer {
   struct batch_delivered {
     /// How many records the batch has.
     std::size_t records = 0;
-    /// Of the records' data, after decoding base64.
+    /// The size of the records' data, after decoding base64.
     std::uint64_t bytes = 0;
-    /// Of the first and the last record; std::nullopt for an empty batch.
+    /// The positions of the first and the last record; std::nullopt for an empty batch.
     std::optional<sequence_position> first{};
     /// The position of the last record; std::nullopt for an empty batch.
     std::optional<sequence_position> last{};
@@ -191,7 +191,7 @@ class KCLXX_EXPORT observer {
     /// Whether it opened.
     bool is_open = false;
     std::int64_t failures = 0;  ///< in a row, until now; see circuit_breaker
-    std::string error{};        ///< of the last one; empty when the circuit closed
+    std::string error{};        ///< of the last failure; empty when the circuit closed
     bool operator==(const circuit_changed&) const = default;
   };
 
@@ -201,9 +201,9 @@ class KCLXX_EXPORT observer {
   struct window_changed {
     /// How many records are delivered and not complete.
     std::size_t records = 0;
-    /// Of their data, after decoding base64.
+    /// The size of their data, after decoding base64.
     std::uint64_t bytes = 0;
-    /// When the oldest of them was delivered, by the shard's clock; std::nullopt when none is left.
+    /// When the oldest of them was delivered, by the shard's clock; std::nullopt without records.
     std::optional<std::chrono::steady_clock::time_point> oldest{};
     /// Everything up to here is complete; std::nullopt until the first record is complete.
     std::optional<sequence_position> watermark{};
@@ -215,7 +215,8 @@ class KCLXX_EXPORT observer {
   /// without a position each time that fewer handlers are stuck.
   struct handlers_stuck {
     std::size_t handlers = 0;  ///< that are stuck now
-    /// Of the reported handler's record, as are key and attempt; std::nullopt when fewer are stuck.
+    /// The position of the reported handler's record; std::nullopt when fewer are stuck. key and
+    /// attempt are that record's, too.
     std::optional<sequence_position> position{};
     /// The key of the reported handler's record; empty when there is none.
     std::string partition_key{};
@@ -228,8 +229,7 @@ class KCLXX_EXPORT observer {
     bool operator==(const handlers_stuck&) const = default;
   };
 
-  /// Events were dropped before this one, since this observer or another one of the session was too
-  /// slow.
+  /// Events were dropped before this event, since an observer of the session was too slow.
   struct events_dropped {
     /// How many events were dropped.
     std::uint64_t count = 0;
@@ -255,7 +255,7 @@ class KCLXX_EXPORT observer {
     std::shared_ptr<const shard_names> shard;
     /// By the shard's clock (shard_context::now): virtual time in the test kit.
     std::chrono::steady_clock::time_point time;
-    /// The same moment as a date. In the test kit it moves with the virtual clock.
+    /// `time` as a date. In the test kit it moves with the virtual clock.
     std::chrono::system_clock::time_point date;
   };
 

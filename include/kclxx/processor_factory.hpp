@@ -61,7 +61,7 @@ class function_processor final : public record_processor {
 /// - `(const shard_context&) -> std::unique_ptr<Processor>`
 /// - `() -> std::unique_ptr<Processor>`
 /// - `(record_batch, const checkpointer&)`: the processor calls it with each batch
-/// - `(record_batch)`: likewise
+/// - `(record_batch)`: the processor calls it with each batch
 ///
 /// A generic lambda is taken for a function of a batch, so write the parameter type of a factory:
 /// `[](const shard_context& shard)`. A handle: copies share the function.

@@ -17,7 +17,7 @@ namespace kclxx {
 
 /// The records of one processRecords call, in the shard's order.
 ///
-/// A cheap handle on memory that it shares: copying one costs a reference count. A copy keeps the
+/// A cheap handle on memory that it shares: a copy costs a reference count. A copy keeps the
 /// records and their memory alive, also after process_records has returned. A batch may be empty
 /// (the daemon sends empty batches when callProcessRecordsEvenForEmptyRecordList is set).
 ///
@@ -35,7 +35,7 @@ class record_batch {
   record_batch() = default;
 
   /// A batch over `records`, in the shard's order. For tests and other sources of records.
-  /// Lifetime: `owner` keeps the records alive; with a null one the caller does.
+  /// Lifetime: `owner` keeps the records alive; if it is null, the caller does.
   record_batch(
       std::span<const record> records, std::shared_ptr<const void> owner,
       std::optional<std::chrono::milliseconds> millis_behind_latest = std::nullopt) noexcept
@@ -80,7 +80,7 @@ class record_batch {
   /// Errors: as record::position.
   [[nodiscard]] record_batch after(const sequence_position& position) const {
     const auto first = std::partition_point(
-        begin(), end(), [&](const record& one) { return one.position() <= position; });
+        begin(), end(), [&](const record& candidate) { return candidate.position() <= position; });
     return slice(static_cast<std::size_t>(first - begin()), size());
   }
 

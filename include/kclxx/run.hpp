@@ -32,7 +32,8 @@ namespace kclxx {
 [[nodiscard]] KCLXX_EXPORT int run(processor_factory make_processor,
                                    const run_options& options = {});
 
-/// The same for a processor whose constructor takes `const shard_context&`, or nothing.
+/// Serves the daemon with processors of this type, whose constructor takes `const shard_context&`,
+/// or nothing.
 template <std::derived_from<record_processor> Processor>
 [[nodiscard]] int run(const run_options& options = {}) {
   return run(factory_of<Processor>(), options);

@@ -110,7 +110,8 @@ struct run_options {
   // What is observed.
   /// Which metrics are written, and where.
   metrics_options metrics{};
-  /// They receive the session's events. Without observers and outputs nothing is measured.
+  /// The observers that receive the session's events. Without observers and outputs nothing is
+  /// measured.
   std::vector<std::shared_ptr<observer>> observers{};
 };
 

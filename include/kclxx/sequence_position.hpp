@@ -23,7 +23,7 @@ namespace kclxx {
 /// order, sort before every number, and SHARD_END sorts after every number. Leading zeros do not
 /// count: "007" equals "7".
 ///
-/// To store one, use to_string(); from_string() reads it again.
+/// To store a position, use to_string(); from_string() reads it again.
 class KCLXX_EXPORT sequence_position {
  public:
   /// The longest sequence number accepted: Kinesis permits 129 characters and uses 56.

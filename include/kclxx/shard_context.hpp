@@ -70,13 +70,13 @@ class KCLXX_EXPORT shard_context {
 
   /// The shard's clock: real time under the daemon, virtual time in the test kit.
   [[nodiscard]] clock::time_point now() const { return service_->now(); }
-  /// The same moment as a date, which compares with record::approximate_arrival_timestamp. In the
-  /// test kit it moves with the virtual clock.
+  /// now() as a date, which compares with record::approximate_arrival_timestamp. In the test kit it
+  /// moves with the virtual clock.
   [[nodiscard]] std::chrono::system_clock::time_point date() const { return service_->date(); }
   /// Sleeps. Returns true at the deadline, and false as soon as a stop is requested.
   /// Blocking: as long as it sleeps. In the test kit the virtual clock moves instead.
   bool sleep_until(clock::time_point deadline) const { return service_->sleep_until(deadline); }
-  /// The same for a time from now.
+  /// Sleeps as sleep_until does, for a time from now.
   bool sleep_for(clock::duration time) const {
     const auto began = now();
     const auto longest = clock::time_point::max() - began;
@@ -86,8 +86,8 @@ class KCLXX_EXPORT shard_context {
   /// `after` calls the function once, when `delay` has passed; `every` calls it in each `period`.
   /// Both call it on the callbacks' thread, between callbacks, on an idle shard too. Periods that
   /// elapse during a callback cause one call after it. Timers end before lease_lost is called, and
-  /// with the session; one that is started after that never runs. An exception is treated like one
-  /// from a callback. A delay below zero counts as zero.
+  /// with the session; a timer that is started after that never runs. An exception is treated like
+  /// one from a callback. A delay below zero counts as zero.
   /// Errors: std::logic_error for a period below 1 ms.
   /// Lifetime: the function is destroyed after its last call, or when the timer is cancelled.
   timer_id after(std::chrono::milliseconds delay, std::function<void()> function) const;

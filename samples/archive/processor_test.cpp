@@ -17,11 +17,11 @@
 #endif
 
 #include <kclxx/archive/testing.hpp>
-#include <kclxx/testing/daemon.hpp>
+#include <kclxx/testing/worker.hpp>
 
 #include "processor.hpp"
 
-using played = kclxx::testing::daemon;
+using played = kclxx::testing::worker;
 using kclxx::archive::testing::memory_store;
 using namespace std::chrono_literals;
 

@@ -16,7 +16,7 @@
 #include <catch2/catch.hpp>
 #endif
 
-#include <kclxx/testing/daemon.hpp>
+#include <kclxx/testing/worker.hpp>
 
 #include "counts.hpp"
 #include "disk.hpp"
@@ -39,10 +39,10 @@ class word_count_directory {
   word_count_directory& operator=(const word_count_directory&) = delete;
 
   /// A daemon whose shards are counted here.
-  [[nodiscard]] kclxx::testing::daemon daemon(std::chrono::seconds flush_interval = 5s) const {
+  [[nodiscard]] kclxx::testing::worker worker(std::chrono::seconds flush_interval = 5s) const {
     kclxx::run_options options;
     options.checkpoint_interval = 0s;
-    return kclxx::testing::daemon(word_count(path_, flush_interval), options);
+    return kclxx::testing::worker(word_count(path_, flush_interval), options);
   }
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   [[nodiscard]] std::string read(const std::string& name) const {
@@ -58,39 +58,39 @@ class word_count_directory {
 
 TEST_CASE("a record is checkpointed once its words are in the file, every five seconds") {
   const word_count_directory directory;
-  auto daemon = directory.daemon();
-  daemon.initialize("shard-0").deliver({"one two", "Two!"}).advance(4s);
-  INFO(daemon);
+  auto worker = directory.worker();
+  worker.initialize("shard-0").deliver({"one two", "Two!"}).advance(4s);
+  INFO(worker);
   CHECK(directory.read("shard-0.counts").empty());
-  CHECK(daemon.checkpoints().empty());
+  CHECK(worker.checkpoints().empty());
 
-  daemon.advance(1s).deliver({"three"});
-  INFO(daemon);
+  worker.advance(1s).deliver({"three"});
+  INFO(worker);
   CHECK(directory.read("shard-0.counts") == "position\t2\t0\nrecords\t2\none\t1\ntwo\t2\n");
-  CHECK(daemon.persisted() == sequence_position("2"));
+  CHECK(worker.persisted() == sequence_position("2"));
 }
 
 TEST_CASE("after a crash between file and checkpoint no word is counted twice") {
   const word_count_directory directory;
-  auto daemon = directory.daemon();
-  daemon.initialize("shard-0").fail_next_checkpoint("ThrottlingException");
-  daemon.deliver({"one two"}).advance(5s).deliver({});
-  INFO(daemon);
+  auto worker = directory.worker();
+  worker.initialize("shard-0").fail_next_checkpoint("ThrottlingException");
+  worker.deliver({"one two"}).advance(5s).deliver({});
+  INFO(worker);
   CHECK(directory.read("shard-0.counts") == "position\t1\t0\nrecords\t1\none\t1\ntwo\t1\n");
-  CHECK(daemon.checkpoints().empty());
+  CHECK(worker.checkpoints().empty());
 
-  daemon.crash().resume();  // "one two" is delivered again
-  daemon.deliver({"two"}).end_shard();
-  INFO(daemon);
+  worker.crash().resume();  // "one two" is delivered again
+  worker.deliver({"two"}).end_shard();
+  INFO(worker);
   CHECK(directory.read("shard-0.counts") == "position\t2\t0\nrecords\t2\none\t1\ntwo\t2\n");
-  CHECK(daemon.persisted() == sequence_position("SHARD_END"));
-  CHECK(daemon.exit_status() == kclxx::exit_status::ok);
+  CHECK(worker.persisted() == sequence_position("SHARD_END"));
+  CHECK(worker.exit_status() == kclxx::exit_status::ok);
 }
 
 TEST_CASE("a shutdown may come before the records that the file is ahead by") {
   const word_count_directory directory;
-  directory.daemon().initialize("shard-0").deliver({"one"}).advance(5s);
-  auto successor = directory.daemon();
+  directory.worker().initialize("shard-0").deliver({"one"}).advance(5s);
+  auto successor = directory.worker();
   successor.initialize("shard-0").request_shutdown().end_input();
   INFO(successor);
   CHECK(directory.read("shard-0.counts") == "position\t1\t0\nrecords\t1\none\t1\n");
@@ -100,25 +100,25 @@ TEST_CASE("a shutdown may come before the records that the file is ahead by") {
 
 TEST_CASE("a shutdown flushes what is not yet in the file") {
   const word_count_directory directory;
-  auto daemon = directory.daemon();
-  daemon.initialize("shard-0").deliver({"one"}).request_shutdown().end_input();
-  INFO(daemon);
+  auto worker = directory.worker();
+  worker.initialize("shard-0").deliver({"one"}).request_shutdown().end_input();
+  INFO(worker);
   CHECK(directory.read("shard-0.counts") == "position\t1\t0\nrecords\t1\none\t1\n");
-  CHECK(daemon.persisted() == sequence_position("1"));
+  CHECK(worker.persisted() == sequence_position("1"));
 }
 
 TEST_CASE("a lost lease leaves the counts to the new owner") {
   const word_count_directory directory;
-  auto daemon = directory.daemon();
-  daemon.initialize("shard-0").deliver({"one"}).lose_lease().advance(5s);
-  INFO(daemon);
+  auto worker = directory.worker();
+  worker.initialize("shard-0").deliver({"one"}).lose_lease().advance(5s);
+  INFO(worker);
   CHECK(directory.read("shard-0.counts").empty());
-  CHECK(daemon.exit_status() == kclxx::exit_status::ok);
+  CHECK(worker.exit_status() == kclxx::exit_status::ok);
 }
 
 TEST_CASE("a worker that lost its lease and wakes up counts nothing twice, and undoes nothing") {
   const word_count_directory directory;
-  auto suspended = directory.daemon();
+  auto suspended = directory.worker();
   suspended.initialize("shard-0").deliver({"a", "b"});  // in memory, not in the file
   auto successor = suspended.start_successor();         // which receives "a" and "b", too
   successor.deliver({"c"}).advance(5s).deliver({});
@@ -133,7 +133,7 @@ TEST_CASE("a worker that lost its lease and wakes up counts nothing twice, and u
 
 TEST_CASE("a worker that lost its lease may count first: its successor leaves it out") {
   const word_count_directory directory;
-  auto suspended = directory.daemon(0s);  // flushes with each batch
+  auto suspended = directory.worker(0s);  // flushes with each batch
   suspended.initialize("shard-0").deliver({"a"});
   auto successor = suspended.start_successor();
   suspended.deliver({"b"}).deliver({"c"});

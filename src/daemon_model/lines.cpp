@@ -40,7 +40,8 @@ void append_number_or_null(std::string& out, const std::optional<std::int64_t>& 
   }
 }
 
-/// As Jackson quotes: only what must be escaped is, with capital hexadecimal digits.
+/// Quotes as the daemon does: it escapes only what must be escaped, with capital hexadecimal
+/// digits.
 void append_text(std::string& out, std::string_view text) {
   constexpr std::string_view hex = "0123456789ABCDEF";
   constexpr std::string_view short_forms = "btn?fr";  // U+0008 to U+000D
@@ -140,7 +141,7 @@ std::string checkpoint_line(const std::optional<std::string>& sequence_number,
   return out;
 }
 
-// Jackson's reading of a child's line, by nlohmann_json's event parser. Where the two libraries
+// The daemon's reading of a child's line, by nlohmann_json's event parser. Where the two libraries
 // differ on purpose is below; tests/host/conformance compares them.
 
 namespace {
@@ -172,8 +173,8 @@ enum class kind { null, boolean, integer, too_large, floating, text, nested };
 
 struct value {
   kind what = kind::null;
-  std::string text;   // scalars as they would read as a Java String
-  double number = 0;  // of a floating one, as Java parses it: 0 when it is too small
+  std::string text;   // scalars as the daemon reads them for a text
+  double number = 0;  // of a floating number, as the daemon parses it: 0 when it is too small
 };
 
 /// Collects the fields of one object at the top; ignores what is nested.
@@ -236,7 +237,7 @@ class field_collector : public json::json_sax_t {
   std::string key_;
 };
 
-/// A Java String: scalars are taken as they are written.
+/// A field with a text: scalars are taken as they are written.
 bool read_text(const value& source, std::optional<std::string>& result) {
   if (source.what == kind::nested) return false;
   if (source.what == kind::null) {
@@ -247,7 +248,7 @@ bool read_text(const value& source, std::optional<std::string>& result) {
   return true;
 }
 
-/// A Java Long: fractions are cut off, text is parsed, empty text is null.
+/// A field with an integer of 64 bits: fractions are cut off, text is parsed, empty text is null.
 bool read_long(const value& source, std::optional<std::int64_t>& result) {
   result = std::nullopt;
   switch (source.what) {
@@ -332,7 +333,7 @@ child_message typed(const field_collector& collected) {
   return unexpected_message{name};
 }
 
-/// Of a text that begins with null: whether the word continues, as a Java identifier would.
+/// Whether the word at the beginning of a text, which begins with null, continues as an identifier.
 bool is_word_longer(std::string_view text) {
   const std::string_view rest = text.substr(text.find("null") + 4);
   if (rest.empty() || rest.starts_with("\xef\xbf\xbd")) return false;
@@ -346,7 +347,7 @@ child_message parse_child_message(std::string_view line) {
   // The daemon's reader takes a carriage return for the end of a line, too.
   if (line.ends_with('\r')) line.remove_suffix(1);
   if (line.empty()) return blank{};
-  // Java puts U+FFFD in the place of what is not UTF-8 before it parses.
+  // The daemon replaces bytes that are not UTF-8 by U+FFFD before it parses.
   const std::string text = protocol::replace_invalid_utf8(line);
   if (text.starts_with("\xef\xbb\xbf")) return ignored_line{reason::not_json, "a byte order mark"};
   const ignored_line not_json{reason::not_json, "not JSON"};

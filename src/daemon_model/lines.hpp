@@ -62,9 +62,9 @@ struct null_message {
 using child_message = std::variant<blank, ignored_line, child_status, child_checkpoint,
                                    unexpected_message, null_message>;
 
-/// What the daemon makes of a line (without its newline) from a child. It reads with Jackson:
-/// an unknown field makes the line noise (P20), scalars are converted to the type that is wanted,
-/// and whatever follows the object is ignored.
+/// What the daemon makes of a line (without its newline) from a child. An unknown field makes the
+/// line noise (P20), scalars are converted to the type that is wanted, and text after the object is
+/// ignored.
 child_message parse_child_message(std::string_view line);
 
 std::ostream& operator<<(std::ostream& out, const child_message& line);

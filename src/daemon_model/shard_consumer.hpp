@@ -23,7 +23,7 @@ namespace kclxx::daemon_model {
 /// persisted, whether this worker still owns it, and how writing to it fails.
 class lease {
  public:
-  /// The simple name of the Java exception with which the write fails; std::nullopt: it succeeds.
+  /// The simple name of the exception with which the write fails; std::nullopt: it succeeds.
   using fault = std::function<std::optional<std::string>(const sequence_position&)>;
 
   /// `checkpoint` may be a sentinel such as TRIM_HORIZON: nothing was persisted yet.

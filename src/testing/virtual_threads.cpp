@@ -13,7 +13,7 @@ namespace {
 
 thread_local bool is_on_stop_thread = false;
 
-/// Of real time.
+/// After this real time a function that does not give the turn back is reported.
 constexpr std::chrono::seconds patience{10};
 
 }  // namespace
@@ -27,17 +27,17 @@ bool virtual_threads::is_caller() const noexcept {
 // Groups.
 
 std::shared_ptr<virtual_threads::group> virtual_threads::add_group(
-    std::size_t threads, detail::virtual_executor* executor) {
+    std::size_t threads, std::optional<detail::virtual_scheduler::executor> executor) {
   auto added = std::make_shared<group>();
-  added->threads_ = threads;
-  added->executor_ = executor;
+  added->thread_count_ = threads;
+  added->executor_ = std::move(executor);
   groups_.push_back(added);
   return added;
 }
 
 void virtual_threads::post(group& target, std::function<void()> function) {
   if (has_ended_ || target.has_ended_) return;
-  target.functions_.emplace_back(++last_function_, std::move(function));
+  target.functions_.emplace_back(++last_function_number_, std::move(function));
 }
 
 void virtual_threads::close(const std::shared_ptr<group>& closed) {
@@ -49,30 +49,32 @@ void virtual_threads::end(group& ended) {
   ended.has_ended_ = true;
   for (;;) {
     const auto found = std::find_if(waiting_.begin(), waiting_.end(),
-                                    [&](const thread* each) { return each->runs == &ended; });
+                                    [&](const thread* waiting) { return waiting->runs == &ended; });
     if (found == waiting_.end()) return;
-    thread& one = **found;
+    thread& waiting = **found;
     waiting_.erase(found);
-    resume(one);
+    resume(waiting);  // wait() throws there, since the group has ended
   }
 }
 
 bool virtual_threads::runs_executors() const noexcept {
   return std::any_of(groups_.begin(), groups_.end(),
-                     [](const auto& each) { return each->executor_ != nullptr; });
+                     [](const auto& group) { return group->executor_.has_value(); });
 }
 
-/// The one whose function is the oldest of those that have a thread left.
+/// The group that has the oldest function, among the groups that have an idle thread.
 std::shared_ptr<virtual_threads::group> virtual_threads::next_group() const {
   std::shared_ptr<group> first;
-  for (const auto& each : groups_) {
-    if (each->functions_.empty() || each->running_ >= each->threads_) continue;
-    if (!first || each->functions_.front().first < first->functions_.front().first) first = each;
+  for (const auto& candidate : groups_) {
+    if (candidate->functions_.empty() || candidate->running_ >= candidate->thread_count_) continue;
+    if (!first || candidate->functions_.front().first < first->functions_.front().first) {
+      first = candidate;
+    }
   }
   return first;
 }
 
-/// An executor may have some: nobody can ask it but by running it.
+/// Whether a function may be ready. Only running an executor shows whether it has one.
 bool virtual_threads::has_functions() const {
   return next_group() || (runs_ == share::all && runs_executors());
 }
@@ -82,10 +84,10 @@ std::optional<virtual_threads::time_point> virtual_threads::next_timer() const {
   const auto consider = [&](const std::optional<time_point>& time) {
     if (time && *time != time_point::max() && (!first || *time < *first)) first = time;
   };
-  for (const auto& each : groups_) {
-    if (each->executor_ != nullptr && each->is_idle()) consider(each->executor_->next_timer());
+  for (const auto& group : groups_) {
+    if (group->executor_ && group->is_idle()) consider(group->executor_->next_timer());
   }
-  for (const thread* const each : waiting_) consider(each->deadline);
+  for (const thread* const waiting : waiting_) consider(waiting->deadline);
   return first;
 }
 
@@ -108,13 +110,15 @@ bool virtual_threads::run(share what) {
   return has_run;
 }
 
-/// Of those that are over the one with the earliest deadline, and of these the first that began.
+/// Takes a wait that has ended: the one with the earliest deadline; among equals, the first that
+/// began.
 virtual_threads::thread* virtual_threads::take_ended_wait(share what) {
   auto found = waiting_.end();
-  for (auto each = waiting_.begin(); each != waiting_.end(); ++each) {
-    const thread& one = **each;
-    if (found != waiting_.end() && (*found)->deadline <= one.deadline) continue;
-    if ((what == share::all && one.deadline <= clock_->now()) || (*one.is_over)()) found = each;
+  for (auto candidate = waiting_.begin(); candidate != waiting_.end(); ++candidate) {
+    const thread& waiting = **candidate;
+    if (found != waiting_.end() && (*found)->deadline <= waiting.deadline) continue;
+    const bool is_due = what == share::all && waiting.deadline <= clock_->now();
+    if (is_due || (*waiting.is_over)()) found = candidate;
   }
   if (found == waiting_.end()) return nullptr;
   thread* const taken = *found;
@@ -143,35 +147,38 @@ virtual_threads::thread& virtual_threads::take_idle() {
   return added;
 }
 
+/// Gives the thread the turn, and waits until it gives the turn back. The caller may be the test's
+/// thread, or a thread of the kit within user code that waits (outer).
 void virtual_threads::resume(thread& next) {
   thread* const outer = std::exchange(current_, &next);
-  const std::size_t others = waiting_.size();
+  const std::size_t waiting_count = waiting_.size();
   {
     std::unique_lock lock(mutex_);
     next.has_turn = true;
-    next.turn.notify_one();
+    next.gets_turn.notify_one();
     const auto is_back = [&] { return !next.has_turn; };
-    if (others > 0 && !next.back.wait_for(lock, patience, is_back)) {
+    if (waiting_count > 0 && !next.gives_turn_back.wait_for(lock, patience, is_back)) {
       std::fprintf(
           stderr,
           "kclxx::testing: a function runs for 10 s of real time, while %zu others wait for "
           "the shard's clock. If one of these holds a lock that it wants, the test never "
           "ends (docs/testing.md)\n",
-          others);
+          waiting_count);
     }
-    next.back.wait(lock, is_back);
+    next.gives_turn_back.wait(lock, is_back);
   }
   current_ = outer;
   if (!next.has_ended) return;
   next.real.join();
-  std::erase_if(threads_, [&](const auto& each) { return each.get() == &next; });
+  std::erase_if(threads_, [&](const auto& thread) { return thread.get() == &next; });
 }
 
+/// Gives the turn back to resume(), and waits for the next turn, unless the thread ends.
 void virtual_threads::hand_back(thread& self) {
   std::unique_lock lock(mutex_);
   self.has_turn = false;
-  self.back.notify_one();
-  if (!self.has_ended) self.turn.wait(lock, [&] { return self.has_turn; });
+  self.gives_turn_back.notify_one();
+  if (!self.has_ended) self.gets_turn.wait(lock, [&] { return self.has_turn; });
 }
 
 // On one of the threads.
@@ -179,17 +186,18 @@ void virtual_threads::hand_back(thread& self) {
 void virtual_threads::work(thread& self) {
   {
     std::unique_lock lock(mutex_);
-    self.turn.wait(lock, [&] { return self.has_turn; });
+    self.gets_turn.wait(lock, [&] { return self.has_turn; });
   }
+  // With the turn it runs functions until none is ready, and then hands the turn back as idle.
   while (!has_ended_) {
     bool has_run = false;
     if (!idle_->is_spinning()) {
       if (const auto source = next_group()) {
         has_run = run_one(self, source);
       } else if (runs_ == share::all) {
-        const auto executors = groups_;
-        has_run = std::any_of(executors.begin(), executors.end(), [&](const auto& each) {
-          return each->executor_ != nullptr && each->is_idle() && run_one(self, each);
+        const auto copy = groups_;  // a function may add or close a group
+        has_run = std::any_of(copy.begin(), copy.end(), [&](const auto& group) {
+          return group->executor_ && group->is_idle() && run_one(self, group);
         });
       }
     }
@@ -204,14 +212,14 @@ void virtual_threads::work(thread& self) {
   hand_back(self);
 }
 
-/// False when the executor had nothing to run.
+/// Runs a function of the group. False when its executor had none.
 bool virtual_threads::run_one(thread& self, const std::shared_ptr<group>& source) {
   idle_->run_task();
   self.runs = source.get();
   ++source->running_;
   bool has_run = true;
   try {
-    if (source->executor_ != nullptr) {
+    if (source->executor_) {
       has_run = source->executor_->run_one();
     } else {
       const auto function = std::move(source->functions_.front().second);
@@ -231,6 +239,7 @@ void virtual_threads::wait(time_point deadline, const std::function<bool()>& is_
     self.deadline = deadline;
     self.is_over = &is_over;
     waiting_.push_back(&self);
+    // Beginning and ending a wait both count as having run, so that run() looks again.
     has_run_ = true;
     hand_back(self);
     has_run_ = true;
@@ -242,17 +251,19 @@ void virtual_threads::wait(time_point deadline, const std::function<bool()>& is_
 
 void virtual_threads::end() {
   has_ended_ = true;
-  for (const auto& each : groups_) std::exchange(each->functions_, {}).clear();
+  // A function's destructor is user code, which may post: has_ended_ lets that have no effect.
+  for (const auto& group : groups_) std::exchange(group->functions_, {}).clear();
   groups_.clear();
+  // Each wait throws process_ended; its thread unwinds, sees has_ended_ and ends.
   while (!waiting_.empty()) {
-    thread& one = *waiting_.front();
+    thread& waiting = *waiting_.front();
     waiting_.erase(waiting_.begin());
-    resume(one);
+    resume(waiting);
   }
   while (!idle_threads_.empty()) {
-    thread& one = *idle_threads_.back();
+    thread& idle = *idle_threads_.back();
     idle_threads_.pop_back();
-    resume(one);
+    resume(idle);
   }
 }
 

@@ -47,7 +47,7 @@ sequence_position place(const record::fields& fields, const std::string& next_nu
   if (fields.sub_sequence_number > std::uint64_t{std::numeric_limits<std::int64_t>::max()}) {
     throw std::invalid_argument("deliver_records: sub_sequence_number " +
                                 std::to_string(fields.sub_sequence_number) +
-                                " is more than a Java long holds");
+                                " is more than the daemon's 63 bits hold");
   }
   const std::string_view number =
       fields.sequence_number.empty() ? std::string_view(next_number) : fields.sequence_number;
@@ -75,7 +75,7 @@ delivered_records::batch delivered_records::add(std::span<const record::fields> 
     require_possible(positions.back(), before, fields);
     highest = std::max(highest, std::optional(positions.back()));
   }
-  highest_ = highest;  // all are fine
+  highest_ = highest;  // no record was refused
   std::vector<record> views;
   std::deque<std::string> numbers;
   batch result;
@@ -96,7 +96,8 @@ delivered_records::stored delivered_records::stored_of(const record::fields& fie
           fields.approximate_arrival_timestamp};
 }
 
-/// In a batch records come in order. It may begin with some that were delivered before (P69).
+/// The records of a batch come in the shard's order. A batch may begin with records that were
+/// delivered before (P69).
 void delivered_records::require_possible(const sequence_position& position,
                                          const std::optional<sequence_position>& before,
                                          const record::fields& fields) const {
@@ -119,15 +120,15 @@ void delivered_records::require_possible(const sequence_position& position,
 }
 
 delivered_records::batch delivered_records::add_payloads(
-    std::span<const std::string> payloads, bool are_of_one, milliseconds arrival,
+    std::span<const std::string> payloads, bool are_aggregated, milliseconds arrival,
     std::optional<milliseconds> millis_behind_latest) {
-  const std::string number = are_of_one ? one_above(highest_) : std::string();
+  const std::string number = are_aggregated ? one_above(highest_) : std::string();
   std::vector<record::fields> records;
   for (const std::string& data : payloads) {
     records.push_back({.data = data,
                        .partition_key = "key",
                        .sequence_number = number,
-                       .sub_sequence_number = are_of_one ? records.size() : 0,
+                       .sub_sequence_number = are_aggregated ? records.size() : 0,
                        .approximate_arrival_timestamp = arrival});
   }
   return add(records, millis_behind_latest);
@@ -135,7 +136,7 @@ delivered_records::batch delivered_records::add_payloads(
 
 std::vector<delivered_records::batch> delivered_records::after(
     const sequence_position& position) const {
-  constexpr std::size_t daemons_most = 10'000;
+  constexpr std::size_t max_batch_size = 10'000;
   std::vector<batch> batches;
   std::vector<record> views;
   std::deque<std::string> numbers;
@@ -151,7 +152,7 @@ std::vector<delivered_records::batch> delivered_records::after(
     views.emplace_back(record::fields{data, partition_key,
                                       numbers.emplace_back(at.sequence_number()),
                                       at.sub_sequence_number(), arrival});
-    if (views.size() == daemons_most) end_batch();
+    if (views.size() == max_batch_size) end_batch();
   }
   end_batch();
   return batches;
@@ -164,7 +165,7 @@ constexpr std::size_t longest_note = 240;
 }  // namespace
 
 void observations::answered(const daemon_model::answered& answer, const sequence_position& last) {
-  // The model passes over what is persisted already; then the position asked for is it.
+  // The model does not write a position that is persisted already. Then the answer has no position.
   const auto& asked = answer.asked;
   const sequence_position position =
       answer.attempted ? *answer.attempted
@@ -207,8 +208,8 @@ void observations::note(std::string_view source, std::string_view text) {
 
 using protocol::action_kind;
 
-daemon::virtual_worker::virtual_worker(processor_factory make_processor, const run_options& options,
-                                       daemon_options settings)
+worker::virtual_worker::virtual_worker(processor_factory make_processor, const run_options& options,
+                                       worker_options settings)
     : make_processor_(std::move(make_processor)),
       options_(options),
       settings_(std::move(settings)),
@@ -218,7 +219,7 @@ daemon::virtual_worker::virtual_worker(processor_factory make_processor, const r
   start_child();
 }
 
-daemon::virtual_worker::virtual_worker(const virtual_worker& predecessor, std::uint32_t seed)
+worker::virtual_worker::virtual_worker(const virtual_worker& predecessor, std::uint32_t seed)
     : make_processor_(predecessor.make_processor_),
       options_(predecessor.options_),
       settings_(predecessor.settings_),
@@ -231,47 +232,47 @@ daemon::virtual_worker::virtual_worker(const virtual_worker& predecessor, std::u
   start_child();
 }
 
-daemon::virtual_worker::~virtual_worker() {
-  // The test is over, not the process killed: what the processor holds is released.
+worker::virtual_worker::~virtual_worker() {
+  // The test is over, and no process was killed, so the processor is destroyed.
   if (!child_->is_gone()) child_->finish();
 }
 
-void daemon::virtual_worker::start_child() {
+void worker::virtual_worker::start_child() {
   is_asked_to_stop_ = false;
   if (child_ && child_->thrown()) thrown_ = child_->thrown();
   shard_context::fields names{.stream_name = settings_.stream_name,
                               .application_name = settings_.application_name,
                               .worker_id = settings_.worker_id};
-  child_ = std::make_shared<testing::child>(
-      testing::child::configuration{make_processor_, options_, std::move(names), settings_.seed},
+  child_ = std::make_shared<virtual_host>(
+      virtual_host::configuration{make_processor_, options_, std::move(names), settings_.seed},
       clock_, usage_, idle_,
-      testing::child::surroundings{[this](std::string_view line) {
-                                     if (!line.empty()) seen_.note("child", line);
-                                     daemon_model::daemon_events out;
-                                     consumer_->on_line(line, out);
-                                     take(std::move(out));
-                                   },
-                                   [this](const log_entry& entry) { seen_.log(entry); },
-                                   [this](protocol::action_kind kind) { on_callback(kind); },
-                                   [this] { on_wait_without_end(); },
-                                   [this] {
-                                     if (!std::exchange(is_asked_to_stop_, true)) {
-                                       seen_.note("child", "asks the worker to stop");
-                                     }
-                                   },
-                                   [this] {
-                                     seen_.note("daemon", "leaves: its shutdown_grace is over");
-                                     close_input();
-                                   },
-                                   [this](kclxx::exit_status status) { on_left(status); }});
+      virtual_host::surroundings{[this](std::string_view line) {
+                                   if (!line.empty()) seen_.note("child", line);
+                                   daemon_model::daemon_events out;
+                                   consumer_->on_line(line, out);
+                                   take(std::move(out));
+                                 },
+                                 [this](const log_entry& entry) { seen_.log(entry); },
+                                 [this](protocol::action_kind kind) { on_callback(kind); },
+                                 [this] { on_wait_without_end(); },
+                                 [this] {
+                                   if (!std::exchange(is_asked_to_stop_, true)) {
+                                     seen_.note("child", "asks the worker to stop");
+                                   }
+                                 },
+                                 [this] {
+                                   seen_.note("daemon", "leaves: its shutdown_grace is over");
+                                   close_input();
+                                 },
+                                 [this](kclxx::exit_status status) { on_left(status); }});
 }
 
-void daemon::virtual_worker::change_lease(daemon_model::lease changed) {
+void worker::virtual_worker::change_lease(daemon_model::lease changed) {
   lease_ = std::move(changed);
   hold_lease();
 }
 
-void daemon::virtual_worker::hold_lease() {
+void worker::virtual_worker::hold_lease() {
   lease_.set_fault([this](const sequence_position&) -> std::optional<std::string> {
     if (faults_.empty()) return std::nullopt;
     std::string name = std::move(faults_.front());
@@ -281,7 +282,7 @@ void daemon::virtual_worker::hold_lease() {
   consumer_.emplace(lease_);
 }
 
-void daemon::virtual_worker::run_function(const char* name, const std::function<void()>& body) {
+void worker::virtual_worker::run_function(const char* name, const std::function<void()>& body) {
   usage_->require_owner(name);
   if (child_->is_running_user_code()) {
     usage_->refuse_in_callback(std::string(name) +
@@ -295,19 +296,19 @@ void daemon::virtual_worker::run_function(const char* name, const std::function<
   usage_->raise_remembered();
 }
 
-void daemon::virtual_worker::shut_down_if_asked() {
+void worker::virtual_worker::shut_down_if_asked() {
   if (!is_asked_to_stop_ || !why_not(action_kind::shutdown_requested).empty()) return;
   call(action_kind::shutdown_requested);
   run_until_quiet();
 }
 
-void daemon::virtual_worker::require(const char* name, action_kind kind) const {
+void worker::virtual_worker::require(const char* name, action_kind kind) const {
   if (const std::string why = why_not(kind); !why.empty()) {
     throw std::logic_error(std::string(name) + ": " + why);
   }
 }
 
-std::string daemon::virtual_worker::why_not(action_kind kind) const {
+std::string worker::virtual_worker::why_not(action_kind kind) const {
   if (child_->is_gone()) return "the child crashed; resume() starts a successor";
   if (child_->status()) return how_it_left();
   if (consumer_->can_call(kind)) return {};
@@ -320,7 +321,7 @@ std::string daemon::virtual_worker::why_not(action_kind kind) const {
   return "after shutdownRequested a daemon sends an ending or closes the input, nothing else";
 }
 
-std::string daemon::virtual_worker::how_it_left() const {
+std::string worker::virtual_worker::how_it_left() const {
   std::string text =
       "the child has left with exit status " + std::to_string(static_cast<int>(*child_->status()));
   const auto last =
@@ -332,7 +333,7 @@ std::string daemon::virtual_worker::how_it_left() const {
   return text;
 }
 
-void daemon::virtual_worker::run_until_quiet() {
+void worker::virtual_worker::run_until_quiet() {
   for (;;) {
     if (idle_->is_over() && !child_->is_gone() && !child_->status()) {
       on_wait_without_end();
@@ -342,7 +343,7 @@ void daemon::virtual_worker::run_until_quiet() {
     if (child_->run_user_code()) continue;
     if (child_->status() || child_->is_gone() || !consumer_->is_waiting()) return;
     if (child_->awaits_completion()) return;  // the test has to complete records
-    // The daemon waits for a status, which waits for a retry.
+    // The daemon waits for a status, which waits for a timer: time passes until then.
     const auto timer = child_->next_timer();
     if (!timer) {
       throw std::logic_error("the daemon waits for the status of " +
@@ -355,7 +356,7 @@ void daemon::virtual_worker::run_until_quiet() {
   }
 }
 
-void daemon::virtual_worker::send(action_kind kind, std::string_view action, std::string line,
+void worker::virtual_worker::send(action_kind kind, std::string_view action, std::string line,
                                   const std::optional<sequence_position>& largest) {
   seen_.note("daemon", line);
   child_->receive(std::move(line));
@@ -364,7 +365,7 @@ void daemon::virtual_worker::send(action_kind kind, std::string_view action, std
   take(std::move(out));
 }
 
-void daemon::virtual_worker::initialize(std::string_view shard_id, const sequence_position& start) {
+void worker::virtual_worker::initialize(std::string_view shard_id, const sequence_position& start) {
   run_function("initialize", [&] {
     if (is_initialized_ && child_->is_gone()) {
       throw std::logic_error("initialize: " + why_not(action_kind::initialize));
@@ -379,14 +380,14 @@ void daemon::virtual_worker::initialize(std::string_view shard_id, const sequenc
   });
 }
 
-void daemon::virtual_worker::send_initialize() {
+void worker::virtual_worker::send_initialize() {
   is_initialized_ = true;
-  read_ = lease_.checkpoint();
+  delivered_ = lease_.checkpoint();
   send(action_kind::initialize, protocol::action_name(action_kind::initialize),
-       daemon_model::initialize_line(shard_id_, read_), std::nullopt);
+       daemon_model::initialize_line(shard_id_, delivered_), std::nullopt);
 }
 
-void daemon::virtual_worker::deliver(
+void worker::virtual_worker::deliver(
     const char* name, const std::function<delivered_records::batch(delivered_records&)>& make) {
   run_function(name, [&] {
     require(name, action_kind::process_records);
@@ -396,35 +397,35 @@ void daemon::virtual_worker::deliver(
   });
 }
 
-void daemon::virtual_worker::deliver_missed() {
-  for (auto& batch : records_->after(read_)) {
+void worker::virtual_worker::deliver_missed() {
+  for (auto& batch : records_->after(delivered_)) {
     deliver(std::move(batch));
     run_until_quiet();
     if (child_->status()) return;
   }
 }
 
-void daemon::virtual_worker::deliver(delivered_records::batch batch) {
-  if (batch.largest) read_ = std::max(read_, *batch.largest);
+void worker::virtual_worker::deliver(delivered_records::batch batch) {
+  if (batch.largest) delivered_ = std::max(delivered_, *batch.largest);
   send(action_kind::process_records, protocol::action_name(action_kind::process_records),
        std::move(batch.line), batch.largest);
 }
 
-void daemon::virtual_worker::call(const char* name, action_kind kind) {
+void worker::virtual_worker::call(const char* name, action_kind kind) {
   run_function(name, [&] {
     require(name, kind);
     call(kind);
   });
 }
 
-void daemon::virtual_worker::call(action_kind kind) {
+void worker::virtual_worker::call(action_kind kind) {
   if (kind == action_kind::shutdown_requested && settings_.shutdown_grace) {
     child_->end_daemon_at(clock_->now() + detail::clamped(*settings_.shutdown_grace));
   }
   send(kind, protocol::action_name(kind), daemon_model::action_line(kind), std::nullopt);
 }
 
-void daemon::virtual_worker::end_input() {
+void worker::virtual_worker::end_input() {
   usage_->require_owner("end_input");
   const auto close = [this] {
     if (child_->is_gone()) throw std::logic_error("end_input: the child crashed");
@@ -439,13 +440,13 @@ void daemon::virtual_worker::end_input() {
   }
 }
 
-void daemon::virtual_worker::close_input() {
+void worker::virtual_worker::close_input() {
   daemon_model::daemon_events out;
   consumer_->close(out);
   take(std::move(out));
 }
 
-void daemon::virtual_worker::advance(milliseconds time) {
+void worker::virtual_worker::advance(milliseconds time) {
   usage_->require_owner("advance");
   if (time < milliseconds(0)) throw std::invalid_argument("advance: time does not go backwards");
   const auto until = clock_->now() + detail::clamped(time);
@@ -462,7 +463,7 @@ void daemon::virtual_worker::advance(milliseconds time) {
   });
 }
 
-void daemon::virtual_worker::crash() {
+void worker::virtual_worker::crash() {
   usage_->require_owner("crash");
   const auto kill = [this] {
     if (child_->is_gone()) throw std::logic_error("crash: the child crashed already");
@@ -476,14 +477,14 @@ void daemon::virtual_worker::crash() {
   child_->leave_callback_of_the_dead();
 }
 
-void daemon::virtual_worker::require_shard(const std::string& name) const {
+void worker::virtual_worker::require_shard(const std::string& name) const {
   if (!is_initialized_) throw std::logic_error(name + ": initialize comes first");
   if (lease_.checkpoint() == sequence_position("SHARD_END")) {
     throw std::logic_error(name + ": the shard is finished, nobody reads it again");
   }
 }
 
-void daemon::virtual_worker::resume() {
+void worker::virtual_worker::resume() {
   run_function("resume", [&] {
     require_shard("resume");
     if (!child_->is_gone() && !child_->status()) {
@@ -499,7 +500,7 @@ void daemon::virtual_worker::resume() {
   });
 }
 
-std::unique_ptr<daemon::virtual_worker> daemon::virtual_worker::start_successor() {
+std::unique_ptr<worker::virtual_worker> worker::virtual_worker::start_successor() {
   usage_->require_owner("start_successor");
   require_shard("start_successor");
   auto successor = std::make_unique<virtual_worker>(*this, settings_.seed + 1);
@@ -508,39 +509,39 @@ std::unique_ptr<daemon::virtual_worker> daemon::virtual_worker::start_successor(
   return successor;
 }
 
-void daemon::virtual_worker::begin_successor() {
+void worker::virtual_worker::begin_successor() {
   send_initialize();
   run_until_quiet();
-  if (!child_->status()) deliver_missed();  // else its initialize failed
+  if (!child_->status()) deliver_missed();  // with a status, initialize has failed
 }
 
-void daemon::virtual_worker::lose_lease_silently() {
+void worker::virtual_worker::lose_lease_silently() {
   usage_->require_owner("lose_lease_silently");
   lease_.lose();
 }
 
-void daemon::virtual_worker::end_input_in_next_callback() {
+void worker::virtual_worker::end_input_in_next_callback() {
   usage_->require_owner("end_input_in_next_callback");
   ends_input_in_callback_ = true;
 }
 
-void daemon::virtual_worker::fail_next_checkpoint(std::string_view exception, int times) {
+void worker::virtual_worker::fail_next_checkpoint(std::string_view exception, int times) {
   usage_->require_owner("fail_next_checkpoint");
   if (times < 1) throw std::invalid_argument("fail_next_checkpoint: times is less than 1");
   faults_.insert(faults_.end(), static_cast<std::size_t>(times), std::string(exception));
 }
 
-std::string daemon::virtual_worker::unmet_faults() const {
+std::string worker::virtual_worker::unmet_faults() const {
   if (faults_.empty()) return {};
   return "           faults that no checkpoint has met: " + std::to_string(faults_.size()) +
          ", the next is " + faults_.front() + "\n";
 }
 
-daemon::milliseconds daemon::virtual_worker::arrival() const {
+worker::milliseconds worker::virtual_worker::arrival() const {
   return virtual_clock::first_date + clock_->elapsed();
 }
 
-void daemon::virtual_worker::take(daemon_model::daemon_events happened) {
+void worker::virtual_worker::take(daemon_model::daemon_events happened) {
   for (daemon_model::daemon_event& event : happened) {
     if (auto* answer = std::get_if<daemon_model::answered>(&event)) {
       seen_.answered(*answer, consumer_->checkpointer().last());
@@ -553,12 +554,12 @@ void daemon::virtual_worker::take(daemon_model::daemon_events happened) {
   }
 }
 
-void daemon::virtual_worker::on_callback(protocol::action_kind kind) {
+void worker::virtual_worker::on_callback(protocol::action_kind kind) {
   seen_.callback(kind);
   if (std::exchange(ends_input_in_callback_, false)) end_input();
 }
 
-void daemon::virtual_worker::on_wait_without_end() {
+void worker::virtual_worker::on_wait_without_end() {
   std::string why = "a wait without end: " + idle_->text() + ", so the child was killed";
   if (child_->runs_executors()) {
     why +=
@@ -570,9 +571,9 @@ void daemon::virtual_worker::on_wait_without_end() {
   usage_->remember(std::move(why));
 }
 
-void daemon::virtual_worker::on_left(kclxx::exit_status status) {
+void worker::virtual_worker::on_left(kclxx::exit_status status) {
   seen_.note("child", "left with exit status " + std::to_string(static_cast<int>(status)));
-  if (child_->status() != status) return;  // while its processor was destroyed
+  if (child_->status() != status) return;  // it got stuck while its processor was destroyed
   daemon_model::daemon_events out;
   consumer_->on_end_of_output(out);
   take(std::move(out));

@@ -18,18 +18,18 @@
 #include <kclxx/record.hpp>
 #include <kclxx/run_options.hpp>
 #include <kclxx/sequence_position.hpp>
-#include <kclxx/testing/daemon.hpp>
+#include <kclxx/testing/worker.hpp>
 
 #include "base/duration.hpp"
 #include "daemon_model/shard_consumer.hpp"
 #include "session/output.hpp"
-#include "testing/child.hpp"
+#include "testing/virtual_host.hpp"
 #include "testing/virtual_threads.hpp"
 
 namespace kclxx::testing {
 
-/// The records that the shard has so far: numbers them, writes them as the daemon does, and keeps
-/// them for a successor.
+/// The records that the shard has: numbers them, writes them as the daemon does, and keeps them for
+/// a successor.
 class delivered_records {
  public:
   using milliseconds = std::chrono::milliseconds;
@@ -39,18 +39,18 @@ class delivered_records {
     std::optional<sequence_position> largest{};  ///< std::nullopt when it is empty
   };
 
-  /// Adds a batch. An empty sequence number is given one above the highest so far. What was
-  /// delivered before comes again as it was.
+  /// Adds a batch. A record with an empty sequence number gets the number after the highest so far.
+  /// A record that was delivered before is repeated with its fields.
   /// Errors: std::invalid_argument.
   batch add(std::span<const record::fields> records,
             std::optional<milliseconds> millis_behind_latest);
-  /// With the parts of records that a test seldom cares for filled in. `are_of_one`: as the user
-  /// records of one aggregated record.
-  batch add_payloads(std::span<const std::string> payloads, bool are_of_one, milliseconds arrival,
-                     std::optional<milliseconds> millis_behind_latest);
-  /// The shard is read from here on: numbers continue above it.
+  /// Adds a batch of payloads, and fills in the further fields. `are_aggregated`: they are the user
+  /// records of a single aggregated record.
+  batch add_payloads(std::span<const std::string> payloads, bool are_aggregated,
+                     milliseconds arrival, std::optional<milliseconds> millis_behind_latest);
+  /// The shard is read from here on, so numbers continue after this position.
   void start_after(const sequence_position& position);
-  /// All records after the position again, in batches as large as the daemon's largest.
+  /// The records after the position, in batches as large as the daemon's largest.
   [[nodiscard]] std::vector<batch> after(const sequence_position& position) const;
 
  private:
@@ -70,24 +70,24 @@ class delivered_records {
   std::optional<sequence_position> highest_;
 };
 
-/// What a test can ask for, collected as it happens.
+/// The observations of a test, collected as things happen.
 class observations {
  public:
   explicit observations(std::shared_ptr<const virtual_clock> clock) : clock_(std::move(clock)) {}
 
-  /// `last`: what is persisted, for an answer without a position.
+  /// `last`: the persisted position, for an answer without a position.
   void answered(const daemon_model::answered& answer, const sequence_position& last);
-  /// Whatever else the daemon did.
+  /// The daemon did anything but answer a checkpoint.
   void happened(const daemon_model::daemon_event& event);
   void callback(protocol::action_kind kind);
   void log(const log_entry& entry);
-  /// A line of the dialogue; long ones are cut short.
+  /// Adds a line to the dialogue; a long text is cut short.
   void note(std::string_view source, std::string_view text);
 
   [[nodiscard]] const std::vector<sequence_position>& checkpoints() const noexcept {
     return checkpoints_;
   }
-  [[nodiscard]] const std::vector<daemon::checkpoint_attempt>& attempts() const noexcept {
+  [[nodiscard]] const std::vector<worker::checkpoint_attempt>& attempts() const noexcept {
     return attempts_;
   }
   [[nodiscard]] const std::vector<log_entry>& log() const noexcept { return log_; }
@@ -97,27 +97,27 @@ class observations {
  private:
   std::shared_ptr<const virtual_clock> clock_;
   std::vector<sequence_position> checkpoints_;
-  std::vector<daemon::checkpoint_attempt> attempts_;
+  std::vector<worker::checkpoint_attempt> attempts_;
   std::vector<log_entry> log_;
   std::vector<std::string> callbacks_;
   std::string dialogue_;
 };
 
-/// One worker in virtual time: joins the daemon model and one child at a time, and runs them until
-/// both are quiet.
-class daemon::virtual_worker {
+/// The worker behind testing::worker: joins the daemon model with a child at a time, and runs both
+/// until they are quiet.
+class worker::virtual_worker {
  public:
   virtual_worker(processor_factory make_processor, const run_options& options,
-                 daemon_options settings);
-  /// The daemon of another worker, which takes the lease from the predecessor.
+                 worker_options settings);
+  /// A successor, which takes the lease from the predecessor.
   explicit virtual_worker(const virtual_worker& predecessor, std::uint32_t seed);
   virtual_worker(const virtual_worker&) = delete;
   virtual_worker& operator=(const virtual_worker&) = delete;
   ~virtual_worker();
 
-  // The functions of testing::daemon; `name` is the function's, for messages.
+  // The functions of testing::worker; `name` is the function's, for messages.
   void initialize(std::string_view shard_id, const sequence_position& start);
-  /// `make`: adds the batch to the records; called when it can be delivered.
+  /// `make` adds the batch to the records; it is called when the batch can be delivered.
   void deliver(const char* name,
                const std::function<delivered_records::batch(delivered_records&)>& make);
   void call(const char* name, protocol::action_kind kind);
@@ -132,15 +132,15 @@ class daemon::virtual_worker {
 
   [[nodiscard]] const observations& seen() const noexcept { return seen_; }
   [[nodiscard]] const daemon_model::lease& lease() const noexcept { return lease_; }
-  [[nodiscard]] testing::child& child() const noexcept { return *child_; }
+  [[nodiscard]] virtual_host& child() const noexcept { return *child_; }
   [[nodiscard]] const virtual_clock& clock() const noexcept { return *clock_; }
   [[nodiscard]] const std::exception_ptr& thrown() const noexcept {
     return child_->thrown() ? child_->thrown() : thrown_;
   }
   [[nodiscard]] bool is_asked_to_stop() const noexcept { return is_asked_to_stop_; }
-  /// A line about them; empty when there is none.
+  /// A line about the faults that no checkpoint has met; empty when there are none.
   [[nodiscard]] std::string unmet_faults() const;
-  /// For records that are delivered now.
+  /// The arrival of records that are delivered now.
   [[nodiscard]] milliseconds arrival() const;
 
  private:
@@ -160,9 +160,9 @@ class daemon::virtual_worker {
   void send_initialize();
   void call(protocol::action_kind kind);
   void deliver(delivered_records::batch batch);
-  /// Initializes a processor at the lease's checkpoint, and delivers what comes after.
+  /// Initializes a processor at the lease's checkpoint, and delivers the records after it.
   void begin_successor();
-  /// The records that this daemon has not delivered to its present child, but another has.
+  /// Delivers the records that only a predecessor or successor of this worker has delivered so far.
   void deliver_missed();
   void run_until_quiet();
   void close_input();
@@ -174,19 +174,19 @@ class daemon::virtual_worker {
 
   processor_factory make_processor_;
   run_options options_;
-  daemon_options settings_;
+  worker_options settings_;
   std::shared_ptr<virtual_clock> clock_ = std::make_shared<virtual_clock>();
   std::shared_ptr<usage> usage_ = std::make_shared<usage>();
   std::shared_ptr<idle_time> idle_ =
       std::make_shared<idle_time>(detail::clamped(settings_.idle_limit));
   observations seen_{clock_};
   std::shared_ptr<delivered_records> records_ = std::make_shared<delivered_records>();
-  sequence_position read_{"TRIM_HORIZON"};  // delivered to the present child up to here
+  sequence_position delivered_{"TRIM_HORIZON"};  // to the present child, up to here
   std::string shard_id_;
   std::deque<std::string> faults_;
   daemon_model::lease lease_;
   std::optional<daemon_model::shard_consumer> consumer_;
-  std::shared_ptr<testing::child> child_;
+  std::shared_ptr<virtual_host> child_;
   std::exception_ptr thrown_;  // of earlier children
   bool is_initialized_ = false;
   bool ends_input_in_callback_ = false;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <kclxx/kclxx.hpp>
-#include <kclxx/testing/daemon.hpp>
+#include <kclxx/testing/worker.hpp>
 
 #include "support/run_options.hpp"
 
@@ -77,10 +77,10 @@ inline recording_processor::step with_batch(std::function<void(const checkpointe
   };
 }
 
-inline testing::daemon scripted(const recording_processor::step& script = {},
+inline testing::worker scripted(const recording_processor::step& script = {},
                                 const session_options& options = {},
-                                const testing::daemon_options& with = {}) {
-  return testing::daemon(
+                                const testing::worker_options& with = {}) {
+  return testing::worker(
       [script, mode = options.mode](const shard_context& shard) {
         return std::make_unique<recording_processor>(shard, script, mode);
       },

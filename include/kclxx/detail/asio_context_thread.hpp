@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
 #include <exception>
-#include <functional>
+#include <memory>
 #include <mutex>
-#include <optional>
 #include <stdexcept>
 #include <thread>
 
@@ -20,34 +18,42 @@
 
 namespace kclxx::asio::detail {
 
-/// The io_context of one shard, and the thread that runs it. One thread, so that the coroutines of
-/// a shard need no lock. In the test kit a thread of the kit runs it, in virtual time.
+/// What runs the shard in virtual time; null in real time.
+inline kclxx::detail::virtual_scheduler* scheduler_of(const shard_context& shard) {
+  return kclxx::detail::service_access::of(shard)->scheduler();
+}
+
+/// The io_context of one shard, and the only thread that runs it, so that the coroutines of the
+/// shard need no lock. In virtual time the shard's scheduler runs it.
 ///
 /// Errors: an exception that leaves a function on the io_context, such as a completion handler of
 /// the program's, goes to shard_context::fail; the thread continues.
 /// Thread safety: executor() may be called from any thread.
 /// Lifetime: the shard_context must outlive it. Functions that were posted and have not run are
 /// destroyed with it, so nothing may still wait for them.
-class context_thread final : private kclxx::detail::virtual_executor {
+class context_thread final {
  public:
   /// Errors: std::system_error when the thread cannot be started.
   explicit context_thread(const shard_context& shard)
-      : shard_(shard), work_(boost::asio::make_work_guard(context_)) {
-    if (kclxx::detail::service_access::of(shard)->is_virtual()) {
-      kclxx::detail::service_access::of(shard)->adopt_executor(*this);
-      time_ = &boost::asio::use_service<virtual_time>(context_);
-      time_->follow(shard);
-    } else {
+      : shard_(shard),
+        scheduler_(scheduler_of(shard)),
+        work_(boost::asio::make_work_guard(context_)) {
+    if (scheduler_ == nullptr) {
       thread_ = std::thread([this] { run(); });
+    } else {
+      timers_ = &boost::asio::use_service<virtual_timers>(context_);
+      timers_->follow(shard);
+      adopted_ =
+          scheduler_->adopt({[this] { return run_one(); }, [this] { return timers_->next(); }});
     }
   }
   context_thread(const context_thread&) = delete;
   context_thread& operator=(const context_thread&) = delete;
-  /// What still waits is destroyed, and not called.
+  /// Functions that still wait are destroyed, and not called.
   /// Blocking: until the function that runs has returned.
-  ~context_thread() override {
-    if (time_ != nullptr) {
-      kclxx::detail::service_access::of(shard_)->release_executor(*this);
+  ~context_thread() {
+    if (scheduler_ != nullptr) {
+      adopted_.reset();
       return;
     }
     {
@@ -59,11 +65,8 @@ class context_thread final : private kclxx::detail::virtual_executor {
   }
   /// Lifetime: an executor must not be used after this object's end.
   [[nodiscard]] boost::asio::any_io_executor executor() { return context_.get_executor(); }
-  [[nodiscard]] bool is_virtual() const noexcept { return time_ != nullptr; }
-  /// In virtual time: false when it is not done within the grace time.
-  bool run_until(const std::function<bool()>& is_done) {
-    return kclxx::detail::service_access::of(shard_)->wait_at_end(is_done);
-  }
+  /// What runs the io_context in virtual time; null in real time.
+  [[nodiscard]] kclxx::detail::virtual_scheduler* scheduler() const noexcept { return scheduler_; }
 
  private:
   /// On the thread, until the destructor stops the io_context.
@@ -78,10 +81,10 @@ class context_thread final : private kclxx::detail::virtual_executor {
       }
     }
   }
-  /// The same for one function, in virtual time. A crash ends that function alone.
-  bool run_one() override {
+  /// Runs a function in virtual time. A crash of the child in it ends that function alone.
+  bool run_one() {
     try {
-      time_->end_waits(time_->now());
+      timers_->end_waits(timers_->now());
       const bool has_run = context_.poll_one() > 0;
       if (!context_.stopped()) return has_run;
       context_.restart();
@@ -92,11 +95,9 @@ class context_thread final : private kclxx::detail::virtual_executor {
     }
     return true;
   }
-  [[nodiscard]] std::optional<std::chrono::steady_clock::time_point> next_timer() override {
-    return time_->next();
-  }
 
-  /// If not, the io_context runs on: the shard's end needs it.
+  /// Whether the destructor has stopped the io_context. If not, the program has: then the
+  /// io_context is restarted, since the shard's end needs it.
   bool is_ending() {
     const std::lock_guard lock(mutex_);
     if (!is_ending_) context_.restart();
@@ -106,22 +107,17 @@ class context_thread final : private kclxx::detail::virtual_executor {
   static constexpr const char* stopped = "the shard's io_context was stopped by the program";
 
   const shard_context& shard_;
-  std::mutex mutex_;  // between the destructor's stop and a restart
+  kclxx::detail::virtual_scheduler* const scheduler_;
+  // Guards is_ending_, so that no restart follows the destructor's stop.
+  std::mutex mutex_;
   bool is_ending_ = false;
   boost::asio::io_context context_{1};
   // Without it run() would return as soon as no coroutine waits.
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
-  std::thread thread_;
-  virtual_time* time_ = nullptr;  // in the test kit
+  std::thread thread_;  // in real time
+  // In virtual time.
+  virtual_timers* timers_ = nullptr;
+  std::shared_ptr<void> adopted_;
 };
-
-/// Errors: std::logic_error in the test kit, which runs no executor of the program's own.
-inline void require_real_time(const shard_context& shard) {
-  if (!kclxx::detail::service_access::of(shard)->is_virtual()) return;
-  throw std::logic_error(
-      "asio::parallel on an executor of the program's own cannot run in the test kit's virtual "
-      "time: "
-      "leave the executor out");
-}
 
 }  // namespace kclxx::asio::detail

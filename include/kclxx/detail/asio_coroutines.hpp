@@ -25,10 +25,11 @@ namespace kclxx::asio::detail {
 /// The coroutines of one shard: they can be cancelled and waited for. Cancellation reaches them
 /// through a boost::asio::cancellation_signal each.
 ///
-/// 1. start() each of them.
-/// 2. cancel(), when a stop is requested. One that is started later is cancelled as it begins.
-/// 3. wait(), before what the coroutines refer to is destroyed, or keep() that. No start() may
-///    follow.
+/// 1. start() each coroutine.
+/// 2. cancel(), when a stop is requested. A coroutine that is started later is cancelled as it
+///    begins.
+/// 3. wait(), before the objects to which the coroutines refer are destroyed, or keep() these. No
+///    start() may follow.
 ///
 /// Thread safety: all functions may be called from any thread.
 /// Lifetime: held by a std::shared_ptr; a coroutine that runs keeps it alive.
@@ -45,7 +46,7 @@ class coroutines : public std::enable_shared_from_this<coroutines> {
   template <class Function, class Ended>
   void start(const boost::asio::any_io_executor& executor, Function function, Ended ended) {
     // Known to cancel() and wait() before it begins.
-    auto added = std::make_shared<one>(executor);
+    auto added = std::make_shared<entry>(executor);
     end_function<Ended> end{registration(shared_from_this(), added), std::move(ended)};
     // Only `ended` gets the exception: co_spawn would keep a reference, and release it while
     // another thread uses the exception.
@@ -76,8 +77,8 @@ class coroutines : public std::enable_shared_from_this<coroutines> {
   void cancel() {
     const std::lock_guard lock(mutex_);
     is_cancelled_ = true;
-    for (const auto& each : all_) {
-      boost::asio::post(each->on, [each] { cancel(*each); });
+    for (const auto& running : all_) {
+      boost::asio::post(running->on, [running] { cancel(*running); });
     }
   }
 
@@ -93,25 +94,25 @@ class coroutines : public std::enable_shared_from_this<coroutines> {
     return is_empty_.wait_for(lock, time, [this] { return all_.empty(); });
   }
 
-  /// Until the last coroutine has ended, or is destroyed with its execution context.
+  /// Keeps the contents until the last coroutine has ended, or is destroyed with its execution
+  /// context.
   void keep(std::shared_ptr<void> contents) {
     const std::lock_guard lock(mutex_);
     kept_ = std::move(contents);
   }
 
  private:
-  /// One coroutine, from start() to its end. Shared by `all_`, by the functions that wait on the
+  /// A coroutine, from start() to its end. Shared by `all_`, by the functions that wait on the
   /// executor, and by the coroutine.
-  struct one {
-    explicit one(const boost::asio::any_io_executor& executor) : on(executor) {}
+  struct entry {
+    explicit entry(const boost::asio::any_io_executor& executor) : on(executor) {}
     // A strand, or the only thread of a context_thread.
     boost::asio::any_io_executor on;
     // Asio may destroy the coroutine on any thread.
     std::atomic<bool> has_ended = false;
-    // What follows belongs to the executor, which runs one function of the coroutine at a time. So
-    // it needs no lock, and cancel() posts what emits the signal.
-    // What the coroutine threw, until `ended` takes it.
-    std::exception_ptr thrown;
+    // The members below belong to the executor, which runs one function of the coroutine at a time.
+    // So they need no lock, and cancel() posts the function that emits the signal.
+    std::exception_ptr thrown;  // until `ended` takes it
 #if BOOST_VERSION >= 107700
     boost::asio::cancellation_signal signal{};
 #endif
@@ -121,7 +122,7 @@ class coroutines : public std::enable_shared_from_this<coroutines> {
   /// Asio calls that function or only destroys it.
   class registration {
    public:
-    registration(std::shared_ptr<coroutines> all, std::shared_ptr<one> added)
+    registration(std::shared_ptr<coroutines> all, std::shared_ptr<entry> added)
         : all_(std::move(all)), added_(std::move(added)) {
       const std::lock_guard lock(all_->mutex_);
       all_->all_.insert(added_);
@@ -135,11 +136,11 @@ class coroutines : public std::enable_shared_from_this<coroutines> {
       added_->has_ended = true;
       all_->remove(added_);
     }
-    [[nodiscard]] one& coroutine() const { return *added_; }
+    [[nodiscard]] entry& coroutine() const { return *added_; }
 
    private:
     std::shared_ptr<coroutines> all_;
-    std::shared_ptr<one> added_;
+    std::shared_ptr<entry> added_;
   };
 
   /// What co_spawn calls at the coroutine's end. Its members end in this order: `ended`, which has
@@ -154,8 +155,8 @@ class coroutines : public std::enable_shared_from_this<coroutines> {
     }
   };
 
-  /// The last thing that happens to a coroutine. wait() may return after it.
-  void remove(const std::shared_ptr<one>& gone) {
+  /// Called last for a coroutine. wait() may return after it.
+  void remove(const std::shared_ptr<entry>& gone) {
     const std::lock_guard lock(mutex_);
     all_.erase(gone);
     if (all_.empty()) is_empty_.notify_all();
@@ -169,17 +170,17 @@ class coroutines : public std::enable_shared_from_this<coroutines> {
 
   /// On the executor: a signal may be emitted only where its coroutine runs, and only until the
   /// coroutine has ended.
-  static void cancel([[maybe_unused]] one& coroutine) {
+  static void cancel([[maybe_unused]] entry& coroutine) {
 #if BOOST_VERSION >= 107700
     if (!coroutine.has_ended) coroutine.signal.emit(boost::asio::cancellation_type::all);
 #endif
   }
 
-  // Guards what follows. Held for no call of the program's code.
+  // Guards the members below. It is not held while code of the program runs.
   std::mutex mutex_;
   std::condition_variable is_empty_;
-  // Those that were started and have not ended. What wait() waits for.
-  std::unordered_set<std::shared_ptr<one>> all_;
+  // The coroutines that were started and have not ended. wait() waits until there is none.
+  std::unordered_set<std::shared_ptr<entry>> all_;
   // Never reset: the shard is over.
   bool is_cancelled_ = false;
   std::shared_ptr<void> kept_;

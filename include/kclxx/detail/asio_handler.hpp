@@ -33,8 +33,8 @@ template <class Handler>
 concept makes_handler = std::is_invocable_v<Handler&, const shard_context&, executor_type> &&
     handles_record<std::invoke_result_t<Handler&, const shard_context&, executor_type>>;
 
-/// A handler of the program, whatever its type: so the rest is compiled once for all handlers.
-/// Called where the coroutine is to run.
+/// A handler of the program, whatever its type, so that the code behind it is compiled once for all
+/// handlers. Called where the coroutine is to run.
 /// Errors: what the handler throws before it makes the coroutine, when it is a plain function.
 /// Lifetime: the function, the record and the shard must outlive the coroutine, which refers to
 /// them.
@@ -54,7 +54,7 @@ coroutine_handler held(std::shared_ptr<Handler> handler) {
   };
 }
 
-/// What the program has passed to `parallel`.
+/// The handler that the program has passed to `parallel`, or the function that makes it.
 struct handler_source {
   /// The handler of a shard that starts.
   /// Errors: what the program's function throws.
@@ -71,12 +71,12 @@ handler_source source_of(Handler&& handler) {
   kclxx::detail::require_function<stored>(handler);
   auto shared = std::make_shared<stored>(std::forward<Handler>(handler));
   if constexpr (makes_handler<stored>) {
-    using made = std::remove_cvref_t<
+    using handler_of_shard = std::remove_cvref_t<
         std::invoke_result_t<stored&, const shard_context&, const executor_type&>>;
     return {[shared](const shard_context& shard, const executor_type& executor) {
-              auto one = std::make_shared<made>((*shared)(shard, executor));
-              kclxx::detail::require_function<made>(*one);
-              return held(std::move(one));
+              auto handler = std::make_shared<handler_of_shard>((*shared)(shard, executor));
+              kclxx::detail::require_function<handler_of_shard>(*handler);
+              return held(std::move(handler));
             },
             true};
   } else {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <exception>
 #include <functional>
 #include <future>
@@ -10,6 +11,8 @@
 #include <optional>
 #include <stdexcept>
 #include <stop_token>
+#include <string>
+#include <system_error>
 #include <tuple>
 #include <utility>
 
@@ -25,7 +28,7 @@
 #include <kclxx/detail/asio_context_thread.hpp>
 #include <kclxx/detail/asio_coroutines.hpp>
 #include <kclxx/detail/asio_handler.hpp>
-#include <kclxx/detail/shard_service_wrapper.hpp>
+#include <kclxx/detail/shard_service.hpp>
 #include <kclxx/processing/parallel.hpp>
 #include <kclxx/record_processor.hpp>
 
@@ -48,19 +51,53 @@ inline void require_running(const boost::asio::any_io_executor& executor) {
       "the io_context of asio::parallel has stopped; run it until kclxx::run has returned");
 }
 
-/// A callback that waits for coroutines throws when the program's io_context has stopped.
-class stopped_context_service final : public kclxx::detail::shard_service_wrapper {
+/// The shard's service in real time, but for a callback that waits for coroutines: the wait throws
+/// when the program's io_context has stopped.
+class stopped_context_service final : public kclxx::detail::shard_service {
  public:
+  using position = std::optional<sequence_position>;
+
   stopped_context_service(std::shared_ptr<kclxx::detail::shard_service> inner,
                           boost::asio::any_io_executor executor)
-      : shard_service_wrapper(std::move(inner)), executor_(std::move(executor)) {}
+      : inner_(std::move(inner)), executor_(std::move(executor)) {}
 
   void wait_until_notified(clock::time_point deadline) override {
     require_running(executor_);
-    shard_service_wrapper::wait_until_notified(std::min(deadline, now() + stop_period));
+    inner_->wait_until_notified(std::min(deadline, now() + stop_period));
   }
 
+  void async_checkpoint(const position& target, checkpoint_handler handler) override {
+    inner_->async_checkpoint(target, std::move(handler));
+  }
+  std::error_code checkpoint(const position& target,
+                             const std::optional<clock::time_point>& deadline) override {
+    return inner_->checkpoint(target, deadline);
+  }
+  [[nodiscard]] clock::time_point now() const override { return inner_->now(); }
+  [[nodiscard]] std::chrono::system_clock::time_point date() const override {
+    return inner_->date();
+  }
+  bool sleep_until(clock::time_point deadline) override { return inner_->sleep_until(deadline); }
+  timer_id start_timer(std::chrono::milliseconds delay, std::chrono::milliseconds period,
+                       std::function<void()> function) override {
+    return inner_->start_timer(delay, period, std::move(function));
+  }
+  void cancel_timer(timer_id timer) override { inner_->cancel_timer(timer); }
+  void notify() override { inner_->notify(); }
+  [[nodiscard]] std::unique_ptr<kclxx::detail::thread_pool> make_thread_pool(
+      std::size_t threads) override {
+    return inner_->make_thread_pool(threads);
+  }
+  void fail(std::exception_ptr thrown) override { inner_->fail(std::move(thrown)); }
+  void request_worker_stop() override { inner_->request_worker_stop(); }
+  void log(log_level level, const std::string& text, const position& subject) override {
+    inner_->log(level, text, subject);
+  }
+  void observe(observer::shard_event event) noexcept override { inner_->observe(std::move(event)); }
+  [[nodiscard]] bool is_observed() const noexcept override { return inner_->is_observed(); }
+
  private:
+  const std::shared_ptr<kclxx::detail::shard_service> inner_;
   const boost::asio::any_io_executor executor_;
 };
 
@@ -78,7 +115,13 @@ class processor final : public record_processor {
   processor(handler_source source, const failure_policy& policy, const parallel_options& options,
             const std::optional<executor_type>& executor, const shard_context& shard)
       : source_(std::move(source)) {
-    executor ? require_real_time(shard) : static_cast<void>(own_.emplace(shard));
+    if (!executor) {
+      own_.emplace(shard);
+    } else if (scheduler_of(shard) != nullptr) {
+      throw std::logic_error(
+          "asio::parallel on an executor of the program's own cannot run in the test kit's virtual "
+          "time: leave the executor out");
+    }
     executor_ = executor ? *executor : own_->executor();
     require_running(executor_);
     using kclxx::detail::service_access;
@@ -102,8 +145,10 @@ class processor final : public record_processor {
     inner_.reset();  // completions have no effect from now on
     cancel_.reset();
     running_->cancel();
-    if (own_ && own_->is_virtual()) {
-      if (!own_->run_until([this] { return running_->is_empty(); })) keep_what_coroutines_use();
+    if (auto* const scheduler = own_ ? own_->scheduler() : nullptr) {
+      if (!scheduler->run_until([this] { return running_->is_empty(); })) {
+        keep_what_coroutines_use();
+      }
       return;
     }
     while (!running_->wait(stop_period)) {
@@ -192,8 +237,9 @@ class processor final : public record_processor {
 /// context_thread.
 inline processor_factory make(handler_source source, failure_policy policy,
                               parallel_options options, std::optional<executor_type> executor) {
-  if (auto same = kclxx::parallel([](completion) {}, policy, options); !same.is_valid())
-    return same;
+  // kclxx::parallel refuses what is wrong with the policy and the options.
+  if (auto refusing = kclxx::parallel([](completion) {}, policy, options); !refusing.is_valid())
+    return refusing;
   return [source = std::move(source), policy = std::move(policy), options = std::move(options),
           executor = std::move(executor)](const shard_context& shard) {
     return std::make_unique<processor>(source, policy, options, executor, shard);

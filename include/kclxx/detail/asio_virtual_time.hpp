@@ -13,38 +13,38 @@
 
 namespace kclxx::asio::detail {
 
-/// The timers of an execution context that the test kit runs: they end by the shard's clock.
-/// Thread safety: none; the kit runs one thread at a time.
-class virtual_time final : public boost::asio::execution_context::service {
+/// The timers of an execution context in virtual time: they end by the shard's clock.
+/// Thread safety: none; one thread runs at a time then.
+class virtual_timers final : public boost::asio::execution_context::service {
  public:
   using time_point = std::chrono::steady_clock::time_point;
 
   static inline boost::asio::execution_context::id id;
-  explicit virtual_time(boost::asio::execution_context& owner) : service(owner) {}
+  explicit virtual_timers(boost::asio::execution_context& owner) : service(owner) {}
 
-  /// Comes first.
+  /// Must be called before any other function.
   /// Lifetime: the shard must outlive the context.
   void follow(const shard_context& shard) { shard_ = &shard; }
   [[nodiscard]] time_point now() const { return shard_->now(); }
 
   enum class outcome { pending, ended, cancelled };
-  /// At that time a pending wait has ended, and what waits for the timer is called.
+  /// At `due` the wait ends, if `how` is still pending, and the timer's handlers are called.
   void add(time_point due, const std::weak_ptr<boost::asio::steady_timer>& timer,
            const std::shared_ptr<outcome>& how) {
     waits_.emplace(due, wait{timer, how});
   }
-  /// Of the waits that are not over yet.
+  /// When the next wait ends that is not over yet.
   [[nodiscard]] std::optional<time_point> next() {
     while (!waits_.empty() && waits_.begin()->second.is_over()) waits_.erase(waits_.begin());
     return waits_.empty() ? std::nullopt : std::optional(waits_.begin()->first);
   }
-  /// Ends those that are due at `time`.
+  /// Ends the waits that are due at `time`.
   void end_waits(time_point time) {
     for (auto due = next(); due && *due <= time; due = next()) {
-      const wait one = waits_.begin()->second;
+      const wait ended = waits_.begin()->second;
       waits_.erase(waits_.begin());
-      *one.how.lock() = outcome::ended;
-      one.timer.lock()->cancel();
+      *ended.how.lock() = outcome::ended;
+      ended.timer.lock()->cancel();
     }
   }
 

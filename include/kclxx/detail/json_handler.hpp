@@ -187,23 +187,23 @@ awaitable_of<Function, Value> await_with_json(Function& function, const Parse& p
 
 /// Whether a batch_failure of records that failed names one of the batch.
 inline bool names_any(const batch_failure& reported, const record_batch& batch) {
-  const auto is_in_batch = [&](const batch_failure::failed& one) {
-    const std::size_t before = batch.size() - batch.after(one.position).size();
-    return before > 0 && batch[before - 1].position() == one.position;
+  const auto is_in_batch = [&](const batch_failure::failed& named) {
+    const std::size_t count = batch.size() - batch.after(named.position).size();
+    return count > 0 && batch[count - 1].position() == named.position;
   };
   return std::any_of(reported.records().begin(), reported.records().end(), is_in_batch);
 }
 
-/// Reports the records that failed with what the handler of the others has reported, if it did.
-/// What it reports of records that are not in the batch completes nothing.
+/// Reports the records that did not parse, together with those that the handler has reported, if it
+/// has. A report of records that are not in the batch is passed on alone, and completes nothing.
 [[noreturn]] inline void throw_json_failures(const record_batch& batch,
                                              std::vector<batch_failure::failed> unparsed,
                                              const batch_failure* reported) {
   if (reported == nullptr) throw batch_failure(std::move(unparsed));
   if (!names_any(*reported, batch)) throw *reported;
-  for (batch_failure::failed one : reported->records()) {
-    if (!one.cause) one.cause = std::current_exception();
-    unparsed.push_back(std::move(one));
+  for (batch_failure::failed named : reported->records()) {
+    if (!named.cause) named.cause = std::current_exception();
+    unparsed.push_back(std::move(named));
   }
   throw batch_failure(std::move(unparsed), reported->last_tried());
 }
@@ -213,11 +213,11 @@ void call_with_batch(Function& function, const record_batch& batch, const shard_
   std::vector<json_record<Value>> values;
   std::vector<batch_failure::failed> unparsed;
   values.reserve(batch.size());
-  for (const record& one : batch) {
+  for (const record& source : batch) {
     try {
-      values.push_back({parse_json<Value>(one), one});
+      values.push_back({parse_json<Value>(source), source});
     } catch (const permanent_error&) {
-      unparsed.push_back({one.position(), std::current_exception()});
+      unparsed.push_back({source.position(), std::current_exception()});
     }
   }
   try {
@@ -244,13 +244,13 @@ auto with_values(std::shared_ptr<Function> function, Parse parse) {
       call_with_value(*function, parse(source), source, shard);
     };
   } else if constexpr (starts_json<Function, Value>) {
-    return [function, parse](completion one, const shard_context& shard) {
-      Value value = parse(one.record());
+    return [function, parse](completion done, const shard_context& shard) {
+      Value value = parse(done.record());
       if constexpr (is_procedure_of<Function, Value, completion>) {
         static_cast<void>(shard);
-        (*function)(std::move(value), std::move(one));
+        (*function)(std::move(value), std::move(done));
       } else {
-        (*function)(std::move(value), std::move(one), shard);
+        (*function)(std::move(value), std::move(done), shard);
       }
     };
   } else if constexpr (awaits_json<Function, Value>) {
@@ -264,10 +264,10 @@ auto with_values(std::shared_ptr<Function> function, Parse parse) {
     };
   } else {
     return [function, parse](const shard_context& shard) {
-      using made = std::decay_t<std::invoke_result_t<Function&, const shard_context&>>;
-      auto one = std::make_shared<made>((*function)(shard));
-      require_function<made>(*one);
-      return with_values<Value>(std::move(one), parse);
+      using function_of_shard = std::decay_t<std::invoke_result_t<Function&, const shard_context&>>;
+      auto made_function = std::make_shared<function_of_shard>((*function)(shard));
+      require_function<function_of_shard>(*made_function);
+      return with_values<Value>(std::move(made_function), parse);
     };
   }
 }

@@ -29,8 +29,8 @@ namespace detail {
 /// worker stop. Not a std::exception. A `catch (...)` block must rethrow it.
 struct process_ended {};
 
-/// Threads that run functions. Destroying it drops the functions that have not begun, and waits
-/// for those that run.
+/// Threads that run functions. Its destructor drops the functions that have not begun, and waits
+/// for the functions that run.
 /// Thread safety: `post` may be called from any thread.
 class KCLXX_EXPORT thread_pool {
  public:
@@ -47,19 +47,31 @@ class KCLXX_EXPORT thread_pool {
   virtual void post(std::function<void()> function) = 0;
 };
 
-/// An executor of a processor, where the test kit runs everything.
+/// Runs a shard in virtual time, in the test kit. An executor of the processor has no thread there:
+/// the scheduler runs its functions.
 /// Thread safety: none.
-class KCLXX_EXPORT virtual_executor {
+class KCLXX_EXPORT virtual_scheduler {
  public:
-  virtual_executor() = default;
-  virtual_executor(const virtual_executor&) = delete;
-  virtual_executor& operator=(const virtual_executor&) = delete;
-  virtual ~virtual_executor();
+  struct executor {
+    /// Runs a function that is ready. False when none is.
+    std::function<bool()> run_one;
+    /// When a timer makes a function ready.
+    std::function<std::optional<std::chrono::steady_clock::time_point>()> next_timer;
+  };
 
-  /// Runs a function that is ready, if there is one.
-  virtual bool run_one() = 0;
-  /// When a timer makes a function ready.
-  [[nodiscard]] virtual std::optional<std::chrono::steady_clock::time_point> next_timer() = 0;
+  virtual_scheduler() = default;
+  virtual_scheduler(const virtual_scheduler&) = delete;
+  virtual_scheduler& operator=(const virtual_scheduler&) = delete;
+  virtual ~virtual_scheduler();
+
+  /// Varies the jitter of waits from test to test.
+  [[nodiscard]] virtual std::uint32_t seed() const noexcept = 0;
+  /// Runs the executor's functions until the result is destroyed, which waits for a function that
+  /// has begun.
+  [[nodiscard]] virtual std::shared_ptr<void> adopt(executor adopted) = 0;
+  /// For the processor's destructor: lets functions run and time pass until `is_over`. False when
+  /// the grace time is over first.
+  virtual bool run_until(const std::function<bool()>& is_over) = 0;
 };
 
 /// The interface behind `checkpointer` and `shard_context`: checkpoints, the clock, waiting,
@@ -123,16 +135,9 @@ class KCLXX_EXPORT shard_service {
   /// first.
   [[nodiscard]] virtual std::unique_ptr<thread_pool> make_thread_pool(std::size_t threads) = 0;
 
-  /// Whether the shard's time is virtual. Then an executor has no thread: the service runs it, from
-  /// adopt_executor() until release_executor().
-  [[nodiscard]] virtual bool is_virtual() const noexcept { return false; }
-  /// Of the test, for the jitter of waits.
-  [[nodiscard]] virtual std::uint32_t seed() const noexcept { return 0; }
-  virtual void adopt_executor(virtual_executor&) {}
-  virtual void release_executor(virtual_executor&) noexcept {}
-  /// In virtual time, for what the processor's destructor waits for: false when it does not come
-  /// within the grace time.
-  virtual bool wait_at_end(const std::function<bool()>&) { return true; }
+  /// What runs the shard in virtual time. By default null: the shard runs in real time.
+  /// Lifetime: the service's.
+  [[nodiscard]] virtual virtual_scheduler* scheduler() noexcept;
 
   /// See shard_context::fail, which has checked the argument.
   virtual void fail(std::exception_ptr thrown) = 0;
@@ -168,7 +173,7 @@ struct service_access {
   [[nodiscard]] static Handle handle_of(std::shared_ptr<shard_service> service) {
     return Handle(std::move(service));
   }
-  /// The same shard, with another service.
+  /// A context of the same shard with another service.
   template <class Context>
   [[nodiscard]] static std::unique_ptr<Context> with(const Context& shard,
                                                      std::shared_ptr<shard_service> service) {

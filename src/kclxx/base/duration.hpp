@@ -7,7 +7,7 @@
 
 namespace kclxx::detail {
 
-/// Sums of it with a time do not overflow, and nobody waits for its end.
+/// The longest duration. Its sum with a time does not overflow, and nobody waits for its end.
 inline constexpr std::chrono::hours ten_years{24 * 365 * 10};
 
 /// The duration, between 0 and ten years.
@@ -17,8 +17,8 @@ constexpr std::chrono::milliseconds clamped(std::chrono::milliseconds duration) 
 
 // The waits between attempts, of records and of checkpoints.
 
-/// The wait after so many failures, without jitter: at least 1 ms, so that nothing is tried without
-/// a pause.
+/// The wait after this many failures, without jitter. It is at least 1 ms, so that nothing is tried
+/// without a pause.
 inline std::chrono::milliseconds longest_backoff(std::chrono::milliseconds initial,
                                                  std::chrono::milliseconds max, int failures) {
   max = std::max(max, std::chrono::milliseconds(1));
@@ -27,7 +27,8 @@ inline std::chrono::milliseconds longest_backoff(std::chrono::milliseconds initi
   return std::min(wait, max);
 }
 
-/// Up to a half shorter, so that the shards of a machine do not try again at the same time.
+/// The wait with jitter: up to a half shorter, so that the shards of a machine do not try again at
+/// the same time.
 inline std::chrono::milliseconds jittered(std::chrono::milliseconds longest, std::uint64_t random) {
   const auto half = static_cast<std::uint64_t>(longest.count()) / 2;
   return longest - std::chrono::milliseconds(random % (half + 1));

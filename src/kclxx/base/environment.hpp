@@ -8,8 +8,8 @@
 
 namespace kclxx::detail {
 
-/// Looks variables up by their names: those of this process, or those of a shard that another
-/// process has handed over. std::nullopt: it is not set, or empty.
+/// Looks up a variable of this process, or of the launcher that has handed a shard over.
+/// std::nullopt: it is not set, or empty.
 using environment = std::function<std::optional<std::string>(const char* name)>;
 
 /// The environment of this process.

@@ -94,12 +94,12 @@ class conditions final : public std::error_category {
   }
 };
 
-/// One object that is never destroyed: a code may outlive everything.
+/// An object that is never destroyed: a code may outlive everything.
 template <class Category>
 const Category& immortal() noexcept {
   // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): without memory the process ends
-  static const Category& made = *new Category;
-  return made;
+  static const Category& category = *new Category;
+  return category;
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace kclxx::detail {
 /// of the whole keeps it apart from others.
 inline std::string file_name(const std::string& beginning, std::string_view ending) {
   constexpr std::size_t max_size = 200;
-  constexpr std::size_t kept_end = 48;  // with most shards' names
+  constexpr std::size_t kept_end = 48;  // most shards' names fit
   std::string name = beginning + std::string(ending);
   if (name.size() <= max_size) return name;
   fnv_hash hash;

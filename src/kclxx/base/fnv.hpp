@@ -6,7 +6,7 @@
 
 namespace kclxx::detail {
 
-/// FNV-1a: the same in every run, and no defence against who chooses the values.
+/// FNV-1a. Each run has the same hashes. It is no defence against somebody who chooses the values.
 class fnv_hash {
  public:
   explicit fnv_hash(std::uint64_t seed = 0) : value_(seed ^ 0xcbf29ce484222325U) {}

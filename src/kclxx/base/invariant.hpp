@@ -6,9 +6,9 @@
 
 namespace kclxx::detail {
 
-/// What holds unless kclxx itself is wrong. It is checked in release builds too: a child that ends
-/// loses nothing, a position that is persisted too early does. Errors: std::logic_error, which ends
-/// the process.
+/// Checks what holds unless kclxx itself is wrong, in release builds, too: a child that ends loses
+/// nothing, but a position that is persisted too early loses records. Errors: std::logic_error,
+/// which ends the process.
 inline void require_invariant(bool holds, const char* rule) {
   if (holds) [[likely]]
     return;

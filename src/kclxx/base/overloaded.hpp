@@ -3,8 +3,7 @@
 
 namespace kclxx {
 
-/// One visitor out of a lambda for each alternative of a variant: messages, and what is made of
-/// them.
+/// A visitor of a variant, made of a lambda for each alternative.
 template <class... F>
 struct overloaded : F... {
   using F::operator()...;

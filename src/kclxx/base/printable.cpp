@@ -8,17 +8,17 @@ namespace kclxx::detail {
 
 namespace {
 
-/// The lowest digits, hexadecimal.
+/// The lowest `count` hexadecimal digits of `value`.
 std::string digits(char32_t value, int count) {
-  std::string made;
-  while (count-- > 0) made += "0123456789abcdef"[value >> (4 * count) & 0xfU];
-  return made;
+  std::string text;
+  while (count-- > 0) text += "0123456789abcdef"[value >> (4 * count) & 0xfU];
+  return text;
 }
 
 std::string escaped_bytes(std::string_view bytes) {
-  std::string made;
-  for (const char c : bytes) made += "\\x" + digits(static_cast<unsigned char>(c), 2);
-  return made;
+  std::string text;
+  for (const char c : bytes) text += "\\x" + digits(static_cast<unsigned char>(c), 2);
+  return text;
 }
 
 /// Empty for a character that stays as it is.
@@ -38,23 +38,23 @@ std::string escaped(const character& first, std::string_view bytes, char quote) 
   }
 }
 
-std::string made_printable(std::string_view text, std::size_t most, char quote) {
+std::string made_printable(std::string_view text, std::size_t max_bytes, char quote) {
   constexpr std::size_t room_for_length = 32;
-  std::string made;
+  std::string result;
   std::size_t cut_at = 0;
-  for (std::string_view rest = text; !rest.empty();) {
-    const character first = first_character(rest);
-    const std::string_view bytes = rest.substr(0, first.size);
+  for (std::string_view unread = text; !unread.empty();) {
+    const character first = first_character(unread);
+    const std::string_view bytes = unread.substr(0, first.size);
     const std::string escape = escaped(first, bytes, quote);
-    made += escape.empty() ? bytes : escape;
-    rest.remove_prefix(first.size);
-    if (made.size() + room_for_length <= most) cut_at = made.size();
-    if (made.size() > most) {
-      made.resize(cut_at);
-      return made + "... (" + std::to_string(text.size()) + " bytes)";
+    result += escape.empty() ? bytes : escape;
+    unread.remove_prefix(first.size);
+    if (result.size() + room_for_length <= max_bytes) cut_at = result.size();
+    if (result.size() > max_bytes) {
+      result.resize(cut_at);
+      return result + "... (" + std::to_string(text.size()) + " bytes)";
     }
   }
-  return made;
+  return result;
 }
 
 }  // namespace
@@ -99,13 +99,13 @@ bool is_obeyed(char32_t code) noexcept {
                                      {0x200e, 0x200f}, {0x2028, 0x202e}, {0x2066, 0x2069},
                                      {0xfeff, 0xfeff}};
   return std::any_of(std::begin(obeyed), std::end(obeyed),
-                     [&](const range& one) { return code >= one.first && code <= one.last; });
+                     [&](const range& marks) { return code >= marks.first && code <= marks.last; });
 }
 
 std::string unicode_escape(char32_t code) { return "\\u" + digits(code, 4); }
 
-std::string printable(std::string_view text, std::size_t most) {
-  return made_printable(text, most, 0);
+std::string printable(std::string_view text, std::size_t max_bytes) {
+  return made_printable(text, max_bytes, 0);
 }
 
 std::string quoted(std::string_view text) {

@@ -18,8 +18,8 @@
 
 namespace kclxx::detail {
 
-/// The character at the beginning of a text that is not empty. If that is not UTF-8: `size` is that
-/// of the longest part that began well, at least 1, as Unicode recommends for replacing it.
+/// The character at the beginning of a text that is not empty. If it is not UTF-8, `size` is the
+/// length of the longest part that began well, at least 1: Unicode recommends to replace that part.
 struct character {
   std::size_t size;
   bool is_utf8;
@@ -39,20 +39,20 @@ inline constexpr std::size_t longest_line = 8192;
 inline constexpr std::size_t longest_name = 120;   // of an action, an error; a line's beginning
 inline constexpr std::size_t longest_quote = 512;  // a partition key has up to 256 characters
 
-/// Text from elsewhere as one line. What could be obeyed, and bytes that are not UTF-8, are escaped
-/// as in C: \n, \x1b, \u202e. A longer result is cut to `most` bytes, with the text's length at its
-/// end. What was made printable once is not changed again.
-std::string printable(std::string_view text, std::size_t most = longest_line);
+/// Text from elsewhere in a single line. Characters that could be obeyed, and bytes that are not
+/// UTF-8, are escaped as in C: \n, \x1b, \u202e. A longer result is cut to `max_bytes`, with the
+/// text's length at its end. A text that was made printable once is not changed again.
+std::string printable(std::string_view text, std::size_t max_bytes = longest_line);
 
 /// A text in single quotes, which it cannot close: 'a\'b'.
 std::string quoted(std::string_view text);
 
-/// Of the daemon's exceptions, in checkpoint_errc's order.
+/// The simple names of the daemon's exceptions, in checkpoint_errc's order.
 inline constexpr std::array<std::string_view, 5> exception_names{
     "ThrottlingException", "KinesisClientLibDependencyException", "ShutdownException",
     "InvalidStateException", "IllegalArgumentException"};
 
-/// Of record_processor's functions, in callback_kind's order.
+/// The names of record_processor's functions, in callback_kind's order.
 inline constexpr std::array<std::string_view, 5> callback_names{
     "initialize", "process_records", "lease_lost", "shard_ended", "shutdown_requested"};
 
@@ -60,7 +60,7 @@ constexpr std::string_view callback_name(observer::callback_kind kind) noexcept 
   return callback_names[static_cast<std::size_t>(kind)];
 }
 
-/// In log_level's order.
+/// The names of the levels, in log_level's order.
 inline constexpr std::array<std::string_view, 3> level_names{"info", "warning", "error"};
 
 constexpr std::string_view level_name(log_level level) noexcept {
@@ -69,8 +69,8 @@ constexpr std::string_view level_name(log_level level) noexcept {
 
 // What an exception of user code means.
 
-/// The text of an exception, for logs and parked lines; the first 4096 bytes of it. A null pointer
-/// is what catch (...) has of one that is not of C++.
+/// The first 4096 bytes of an exception's text, for logs and parked lines. `thrown` is null for an
+/// exception that is not of C++.
 inline std::string message_of(const std::exception_ptr& thrown) {
   try {
     if (thrown) std::rethrow_exception(thrown);
@@ -82,8 +82,8 @@ inline std::string message_of(const std::exception_ptr& thrown) {
   return "an exception that is not a std::exception";
 }
 
-/// Whether it is a std::system_error of a lost lease: a checkpoint_error, or a fenced_error; or the
-/// process_ended of the test kit.
+/// Whether the exception says that the lease is lost: a checkpoint_error or fenced_error with
+/// lease_gone, or the process_ended of the test kit.
 inline bool is_lease_gone(const std::exception_ptr& thrown) {
   try {
     if (thrown) std::rethrow_exception(thrown);

@@ -2,7 +2,7 @@
 #include <stdexcept>
 
 #include <kclxx/checkpointer.hpp>
-#include <kclxx/detail/shard_service_wrapper.hpp>
+#include <kclxx/detail/shard_service.hpp>
 #include <kclxx/record_processor.hpp>
 #include <kclxx/shard_context.hpp>
 
@@ -13,14 +13,13 @@ namespace kclxx {
 observer::~observer() = default;
 detail::thread_pool::~thread_pool() = default;
 detail::shard_service::~shard_service() = default;
-detail::virtual_executor::~virtual_executor() = default;
+detail::virtual_scheduler::~virtual_scheduler() = default;
+detail::virtual_scheduler* detail::shard_service::scheduler() noexcept { return nullptr; }
 void detail::shard_service::observe(observer::shard_event) noexcept {}
 bool detail::shard_service::is_observed() const noexcept { return false; }
 void detail::shard_service::request_worker_stop() {
   log(log_level::warning, "the worker is not asked to stop: no daemon runs this program");
 }
-
-detail::shard_service_wrapper::~shard_service_wrapper() = default;
 
 std::chrono::system_clock::time_point detail::shard_service::date() const {
   return std::chrono::system_clock::now();

@@ -17,19 +17,19 @@ constexpr std::size_t excerpt_length = detail::longest_name;
 
 }  // namespace
 
-/// The daemon writes 8 KiB at a time: what is there of a large line is decoded while it writes
-/// more.
+/// The daemon writes 8 KiB at a time: the part of a large line that has arrived is decoded while
+/// the daemon writes the next part.
 bool line_decoder::read_ahead(std::span<char> line, batch_memory& memory) {
-  // No record ends before that, so the excerpt is taken from a line that nothing has changed.
+  // No record ends before excerpt_length bytes, so the excerpt is taken from unchanged text.
   if (line.size() < excerpt_length) return false;
-  // What may turn out to be no message is left to decode.
+  // A blank line is no message; decode() skips it.
   if (beginning_.empty() && protocol::is_blank({line.data(), line.size()})) return false;
   keep_beginning(line.data(), line.size());
   decoder_.read_ahead(line.data(), line.size(), memory.records, memory.arena);
   return true;
 }
 
-/// Decoding rewrites the line; what an error shows of it must be kept before.
+/// Decoding rewrites the line, so what an error shows of it is kept before.
 void line_decoder::keep_beginning(const char* line, std::size_t length) {
   if (beginning_.empty()) beginning_.assign(line, std::min(length, excerpt_length));
 }
@@ -39,9 +39,9 @@ line_decoder::outcome line_decoder::decode(std::shared_ptr<batch_memory> memory,
   char* const line = memory->line.data();
   if (beginning_.empty() && protocol::is_blank({line, length})) return blank{};
   keep_beginning(line, length);
-  decoded found;
+  decoded output;
   auto result =
-      decoder_.decode(line, length, memory->records, memory->arena, found.has_replaced_utf8);
+      decoder_.decode(line, length, memory->records, memory->arena, output.has_replaced_utf8);
   if (auto* error = std::get_if<protocol::decode_error>(&result)) {
     bad_line bad{"bad line from the daemon: " + (error->field.empty() ? "it" : error->field) + " " +
                  error->problem + "; the line has " + std::to_string(length) +
@@ -50,12 +50,12 @@ line_decoder::outcome line_decoder::decode(std::shared_ptr<batch_memory> memory,
     return bad;
   }
   beginning_.clear();
-  found.message = std::get<protocol::message>(std::move(result));
-  if (const auto* records = std::get_if<protocol::process_records>(&found.message.body)) {
+  output.message = std::get<protocol::message>(std::move(result));
+  if (const auto* records = std::get_if<protocol::process_records>(&output.message.body)) {
     const std::span<const record> views(memory->records);
-    found.batch = record_batch(views, std::move(memory), records->millis_behind_latest);
+    output.batch = record_batch(views, std::move(memory), records->millis_behind_latest);
   }
-  return found;
+  return output;
 }
 
 std::string line_decoder::excerpt(std::size_t length) const {
@@ -71,9 +71,9 @@ line_decoder::bad_line line_decoder::too_long(const char* line, std::size_t leng
 
 namespace {
 
-// glibc raises its mmap threshold to the largest block that was freed, so that the next large
-// vector of records comes from the heap, where a small block after it would pin it. Lines have
-// memory of their own.
+// glibc raises its mmap threshold to the largest block that was freed. So the next large vector of
+// records comes from the heap, where a small block after it would pin it. Lines are not concerned:
+// they map their memory themselves.
 void return_to_system() noexcept {
 #if defined(__GLIBC__)
   ::malloc_trim(0);
@@ -83,22 +83,24 @@ void return_to_system() noexcept {
 }  // namespace
 
 struct batch_memory_pool::state {
-  // One is with the processor while the next line arrives in the reader's own buffer.
-  static constexpr std::size_t kept = 2;
+  // The processor has one batch while the next line arrives in the reader's own buffer.
+  static constexpr std::size_t capacity = 2;
 
   void give_back(std::unique_ptr<batch_memory> memory) noexcept {
     bool is_dropped = false;
     {
       const std::lock_guard lock(mutex);
       is_dropped = drops_large && memory->is_large();
-      if (!is_dropped && count < kept) spare[count++] = std::move(memory);
+      if (!is_dropped && count < capacity) spare[count++] = std::move(memory);
     }
+    // Freed without the lock: large memory takes time, and another thread may take() meanwhile.
     memory.reset();
     if (is_dropped) return_to_system();
   }
 
   std::mutex mutex;
-  std::unique_ptr<batch_memory> spare[kept];
+  // The mutex guards the members below.
+  std::unique_ptr<batch_memory> spare[capacity];
   std::size_t count = 0;
   bool drops_large = true;
 };
@@ -128,7 +130,7 @@ void batch_memory_pool::keep_large() {
 }
 
 void batch_memory_pool::release_large() {
-  std::unique_ptr<batch_memory> dropped[state::kept];
+  std::unique_ptr<batch_memory> dropped[state::capacity];
   {
     const std::lock_guard lock(state_->mutex);
     state_->drops_large = true;

@@ -18,11 +18,11 @@
 
 namespace kclxx::driver {
 
-/// What a batch lives in: its line, decoded in place, and the views into it.
+/// The memory of a batch: its line, decoded in place, and the views into it.
 struct batch_memory {
   io::line_buffer line;
   std::vector<record> records;
-  std::deque<std::string> arena;
+  std::deque<std::string> arena;  // texts that differ from the line's
 
   /// The size from which memory is given back to the system rather than kept.
   static constexpr std::size_t large = std::size_t{1} << 20;
@@ -41,11 +41,11 @@ class batch_memory_pool {
   batch_memory_pool();
 
   [[nodiscard]] std::shared_ptr<batch_memory> take();
-  /// Lets a line be read into the largest buffer that is here, so that one is enough.
+  /// Lets the reader read into the largest buffer of the pool, so that one large buffer is enough.
   void lend_line(io::line_reader& reader);
-  /// Large memory is wanted again: keep it when it comes back.
+  /// From now on large memory is kept when it comes back.
   void keep_large();
-  /// Gives large memory back to the system: what is here now, what is lent when it comes back.
+  /// Gives large memory back to the system: the pool's at once, and lent memory when it comes back.
   void release_large();
 
  private:
@@ -53,7 +53,7 @@ class batch_memory_pool {
   std::shared_ptr<state> state_;
 };
 
-/// The daemon's lines as messages, and what is wrong with those that are none, in words.
+/// Makes messages of the daemon's lines, and says in words what is wrong with a line that is none.
 ///
 /// Thread safety: none.
 class line_decoder {
@@ -68,24 +68,25 @@ class line_decoder {
   };
   /// A line without a message.
   struct blank {};
-  /// After the last line. `error` is errno's, or 0.
+  /// The end of the input.
   struct end {
-    bool is_in_line;
-    int error;
+    bool is_in_line;  // it broke off in the middle of a line
+    int error;        // errno's, or 0
   };
   using outcome = std::variant<decoded, bad_line, blank, end>;
 
-  /// Reads ahead in a line of which `line` has arrived; that line, wherever it then is, must be the
-  /// next one to decode, with the same memory. False when there is too little to begin with.
+  /// Decodes what it can of a line of which `line` has arrived. When the line is whole, it must be
+  /// the next line to decode, at any address, with the same memory. False when too few bytes have
+  /// arrived to begin.
   bool read_ahead(std::span<char> line, batch_memory& memory);
   /// Decodes `memory->line[0, length)`.
   outcome decode(std::shared_ptr<batch_memory> memory, std::size_t length);
-  /// Of a line of which `line[0, length)` is there, and which is longer than `limit` bytes.
+  /// The refusal of a line that is longer than `limit` bytes; `line[0, length)` is its beginning.
   bad_line too_long(const char* line, std::size_t length, std::size_t limit);
 
  private:
   void keep_beginning(const char* line, std::size_t length);
-  /// For a log, of a line of this length.
+  /// The beginning of a line of this length, for the log.
   [[nodiscard]] std::string excerpt(std::size_t length) const;
 
   protocol::decoder decoder_;

@@ -14,39 +14,40 @@
 
 namespace kclxx::driver {
 
-/// Leaves out warnings that repeat: of each kind, the first few in a minute are written, and the
-/// next one after that minute gives the number that was left out. Two messages are of one kind when
-/// they differ in numbers only. Once there are many kinds, all further ones are one kind.
+/// Leaves out warnings that repeat. The first few warnings of a kind in a minute are written, and
+/// the next warning after that minute gives the number that was left out. Two messages are of the
+/// same kind when they differ in numbers only. Once there are many kinds, all messages of further
+/// kinds count as a single kind.
 ///
 /// Thread safety: none.
 class log_limiter {
  public:
   using time_point = std::chrono::steady_clock::time_point;
-  static constexpr std::size_t most_in_a_period = 10;
+  static constexpr std::size_t max_in_a_period = 10;
   static constexpr std::chrono::minutes period{1};
-  static constexpr std::size_t most_kinds = 64;  // texts come from users, too
+  static constexpr std::size_t max_kinds = 64;  // texts come from users, too
 
-  /// The message to write, if it is to be written. Errors and infos always are.
+  /// The message to write; std::nullopt when it is left out. Errors and infos are always written.
   std::optional<std::string> pass(log_level level, std::string text, time_point now) {
     if (level != log_level::warning) return text;
     std::string pattern = pattern_of(text);
-    if (kinds_.size() >= most_kinds && !kinds_.contains(pattern)) pattern.clear();
+    if (kinds_.size() >= max_kinds && !kinds_.contains(pattern)) pattern.clear();
     kind& current = kinds_.try_emplace(std::move(pattern), kind{now}).first->second;
     if (now - current.began >= period) {
       current.began = now;
       current.count = 1;
       return with_number(std::move(text), std::exchange(current.left_out, 0));
     }
-    if (++current.count <= most_in_a_period) return text;
+    if (++current.count <= max_in_a_period) return text;
     ++current.left_out;
     current.last = std::move(text);
     return std::nullopt;
   }
-  /// At the end: a message for each kind of which some were left out.
-  std::vector<std::string> rest() {
+  /// At the end: the last message of each kind of which messages were left out.
+  std::vector<std::string> take_left_out() {
     std::vector<std::string> messages;
-    for (auto& [pattern, one] : std::exchange(kinds_, {})) {
-      if (one.left_out > 0) messages.push_back(with_number(one.last, one.left_out - 1));
+    for (auto& [pattern, ended] : std::exchange(kinds_, {})) {
+      if (ended.left_out > 0) messages.push_back(with_number(ended.last, ended.left_out - 1));
     }
     return messages;
   }
@@ -59,7 +60,7 @@ class log_limiter {
     std::string last{};
   };
 
-  /// The text with each number as a single #.
+  /// The text, in which # stands for each number.
   static std::string pattern_of(std::string_view text) {
     std::string pattern;
     for (const char c : text) {

@@ -108,7 +108,7 @@ void session_driver::carry_out(session::output& output) {
             write();
             status_ = leave.status;
             events_.on_left(leave.status, session_);
-            for (std::string& text : limiter_.rest()) {
+            for (std::string& text : limiter_.take_left_out()) {
               host_.write_log(log_level::warning, std::move(text), std::nullopt);
             }
             host_.left(leave.status);
@@ -122,9 +122,10 @@ void session_driver::write() {
   const std::error_code ec = host_.write(lines_);
   lines_.clear();
   if (!ec) return;
-  session::outputs more;
-  session_.on_output_broken(ec.message(), more);
-  for (session::output& output : more) carry_out(output);
+  // Not outputs_, which the caller may be going through.
+  session::outputs outputs_of_failure;
+  session_.on_output_broken(ec.message(), outputs_of_failure);
+  for (session::output& output : outputs_of_failure) carry_out(output);
 }
 
 void session_driver::log(log_level level, std::string text,
@@ -153,17 +154,17 @@ void session_driver::on_line(line_decoder::outcome&& line) {
     warn_of_oddities(*decoded);
     const bool is_in_time = is_answer(*decoded) ? unanswered().has_value() : !is_open();
     if (is_in_time) return hand_over(std::move(*decoded));
-    early_ = std::move(*decoded);
+    early_line_ = std::move(*decoded);
     take_early_line();
-    is_played_ = is_played_ || early_;
+    input_is_transcript_ = input_is_transcript_ || early_line_;
   } else if (auto* const bad_line = std::get_if<line_decoder::bad_line>(&line)) {
     on_bad_line(bad_line->text);
   } else if (auto* const end = std::get_if<line_decoder::end>(&line)) {
-    const bool may_wait = is_played_ && !end->is_in_line && end->error == 0;
+    const bool may_wait = input_is_transcript_ && !end->is_in_line && end->error == 0;
     if (!may_wait) return on_end_of_input(end->is_in_line, end->error);
-    early_ = *end;
+    early_line_ = *end;
     take_early_line();
-    if (early_) on_end_behind_line();
+    if (early_line_) on_end_behind_line();
   } else {
     warn_once(oddity::blank_line,
               "the daemon sent a line without a message; such lines are skipped. Logged once.");
@@ -176,28 +177,28 @@ void session_driver::hand_over(line_decoder::decoded&& line) {
   });
 }
 
-/// Hands over the line that waits, if its turn has come.
+/// Hands over the early line, if its turn has come.
 void session_driver::take_early_line() {
-  while (early_ && !status_) {
-    auto* const line = std::get_if<line_decoder::decoded>(&*early_);
+  while (early_line_ && !status_) {
+    auto* const line = std::get_if<line_decoder::decoded>(&*early_line_);
     const bool answers = line != nullptr && is_answer(*line);
     if (answers && !unanswered() && is_open()) return;
     if (!answers && is_open()) {
-      // What is missing to the end of a shard does not come any more.
+      // At the end of the input no request comes that would complete the shard's end.
       const bool is_last = line == nullptr && awaits_completion();
       if (!unanswered() && !is_last) return;
-      if (unanswered()) {  // its answer would have come before
+      if (unanswered()) {  // the transcript has no answer to it, which would have come before
         process([&](auto& out) { session_.on_no_answer(host_.now(), out); });
         continue;
       }
     }
-    line_decoder::outcome its_turn = *std::exchange(early_, std::nullopt);
+    line_decoder::outcome taken = *std::exchange(early_line_, std::nullopt);
     if (answers && !unanswered()) {
       warn_once(
           oddity::unasked_answer,
           "the daemon answered a checkpoint that was not asked for; such answers are skipped. "
           "Logged once.");
-    } else if (auto* const decoded = std::get_if<line_decoder::decoded>(&its_turn)) {
+    } else if (auto* const decoded = std::get_if<line_decoder::decoded>(&taken)) {
       hand_over(std::move(*decoded));
     } else {
       process([&](auto& out) { session_.on_end_of_input(false, out); });
@@ -221,7 +222,7 @@ void session_driver::warn_of_oddities(const line_decoder::decoded& line) {
 }
 
 void session_driver::warn_once(oddity what, std::string text) {
-  if (std::exchange(has_warned_of_[static_cast<std::size_t>(what)], true)) return;
+  if (std::exchange(logged_oddities_[static_cast<std::size_t>(what)], true)) return;
   log(log_level::warning, std::move(text));
 }
 
@@ -407,7 +408,8 @@ void dialogue_events::on_status(const std::optional<session::action_kind>& kind,
     // Without the end persisted a status follows only when the lease is lost (P50, P51).
     host_.observe(
         observer::lease_ended{session.is_shard_finished() ? reason::shard_finished : reason::lost});
-  } else if (kind == observer::callback_kind::lease_lost && !called) {  // else on_call has sent it
+  } else if (kind == observer::callback_kind::lease_lost && !called) {
+    // Without a call: on_call sends the event of a call.
     host_.observe(observer::lease_ended{reason::lost});
   }
 }

@@ -38,14 +38,15 @@ class dialogue_events {
  public:
   explicit dialogue_events(host& owner) : host_(owner) {}
 
-  /// A call is handed over: made before, since the call is moved away, and sent after.
+  /// The event of a call that is about to be handed over, and moved away with that.
   [[nodiscard]] std::optional<observer::shard_event> event_of(const session::call& call) const;
+  /// The call is handed over: sends its event.
   void on_call(std::optional<observer::shard_event> event, observer::callback_kind kind);
   void on_callback_ended(std::chrono::nanoseconds duration,
                          observer::callback_ended::outcome outcome, std::string error);
   void on_status(const std::optional<session::action_kind>& kind, const session::session& session);
   void on_checkpoint(const sequence_position& position, session::session& session);
-  /// The session may have an answer, or wait for none any more.
+  /// Sends the answer of the daemon, if the session has got it, or waits for none any more.
   void settle(session::session& session);
   void on_left(exit_status status, session::session& session);
 
@@ -70,12 +71,12 @@ class user_processor {
   explicit user_processor(processor_factory make_processor)
       : make_processor_(std::move(make_processor)) {}
 
-  /// `names` are the context's fields, but for the shard and its start.
+  /// Runs a callback. `names` are the context's fields, except for the shard and its start.
   /// Errors: what the user's code throws; std::logic_error when the factory made nothing.
   void run(const session::call& call, const shard_context::fields& names,
            const std::shared_ptr<detail::shard_service>& service);
 
-  /// What the processor has said; automatic before initialize.
+  /// The mode of the processor; automatic before initialize.
   [[nodiscard]] checkpoint_mode mode() const noexcept { return mode_; }
   /// Null before initialize and after destroy().
   [[nodiscard]] record_processor* get() const noexcept { return processor_.get(); }
@@ -98,8 +99,9 @@ class user_processor {
   checkpoint_mode mode_ = checkpoint_mode::automatic;
 };
 
-/// What a session_driver needs from where it runs: the runtime, the test kit, the simulation.
-/// The functions are called inside the driver's events, and must not call back into it.
+/// What a session_driver runs in: real time (runtime::shard_host), the virtual time of the test kit
+/// (testing::virtual_host), or the simulation. The functions are called inside the driver's events,
+/// and must not call back into the driver.
 class host {
  public:
   using time_point = session::time_point;
@@ -109,41 +111,42 @@ class host {
   [[nodiscard]] virtual time_point now() const = 0;
   /// Writes whole lines to the daemon. Returns what went wrong.
   virtual std::error_code write(std::string_view lines) = 0;
-  /// Calls on_timer after this time; arming again replaces.
+  /// Calls on_timer after this time. Arming a timer again replaces it.
   virtual void arm(session::timer timer, std::chrono::milliseconds delay) = 0;
   /// Hands a call over to the callbacks' thread, which runs it with run_callback.
   virtual void call(session::call call) = 0;
   /// The shard is another worker's: no timer of the user's fires any more.
   virtual void end_timers() = 0;
-  /// A waiting call of checkpoint() has its outcome.
+  /// A call of checkpoint() that waits has its outcome.
   virtual void wake(session::waiter_id waiter, std::error_code result) = 0;
   /// The session is over.
   virtual void left(exit_status status) = 0;
 
-  /// For observers; it does not call them inside the event. Without any, none is sent.
+  /// An event for the observers, which are not called inside the driver's event.
   virtual void observe(observer::shard_event) noexcept {}
   [[nodiscard]] virtual bool is_observed() const noexcept { return false; }
 
-  // User code: to be run later, outside the event.
+  // User code, to be run later, outside of the driver's event.
   virtual void write_log(log_level level, std::string text,
                          const std::optional<sequence_position>& position) = 0;
   virtual void request_stop() = 0;
   virtual void run_handler(checkpoint_handler handler, std::error_code result) = 0;
 };
 
-/// What user code has thrown, as a message; `source` is what it was, for instance this. It calls
-/// what(), which is user code: hold no lock.
+/// The source of a failure that is not of a callback.
 inline constexpr const char* between_callbacks = "user code between callbacks";
+/// The failure of user code that has thrown; `source` says which code. Calls what(), which is user
+/// code: hold no lock.
 session::session::failure describe(const std::string& source, const std::exception_ptr& thrown);
 
-/// The message about an observer's exception; it is logged once.
+/// The message about an observer's exception, which is logged once.
 std::string observer_threw(const std::exception_ptr& thrown);
 
-/// One session and the carrying out of what it decides: lines written, calls handed over, waiters
-/// woken. Pure but for its host; it holds no lock and starts no thread.
+/// Drives a session: feeds it with the events of its host, and carries out what it decides. Lines
+/// are written, calls handed over, waiters woken. It holds no lock and starts no thread.
 ///
-/// Thread safety: none. The host calls one function at a time, but for run_callback, which belongs
-/// to the callbacks' thread and may run beside all others.
+/// Thread safety: none. The host calls one function at a time, except for run_callback, which
+/// belongs to the callbacks' thread and may run beside any other function.
 class session_driver {
  public:
   session_driver(processor_factory make_processor, const run_options& options, std::uint32_t seed,
@@ -153,15 +156,14 @@ class session_driver {
   [[nodiscard]] const run_options& options() const noexcept { return options_; }
 
   // From the daemon.
-  /// What line_decoder made of a line. One that comes too early waits for its turn: an action for
-  /// the status of the one before, an answer for its checkpoint, and after one of these the end
-  /// of the input, too; then each callback has the grace time. So a dialogue can be played from a
-  /// file, or through a pipe. The daemon is in lockstep, and sends none. Precondition: no line
-  /// waits.
+  /// A line has come. The daemon is in lockstep, and sends no line early. A transcript that is
+  /// played from a file or through a pipe does. So an early line waits for its turn: an action for
+  /// the status of the action before it, an answer for its checkpoint. The end of the input waits,
+  /// too, and from then on each callback has the grace time. Precondition: no line waits.
   void on_line(line_decoder::outcome&& line);
-  [[nodiscard]] bool has_early_line() const noexcept { return early_.has_value(); }
+  [[nodiscard]] bool has_early_line() const noexcept { return early_line_.has_value(); }
   void on_bad_line(const std::string& text);
-  /// `unfinished_line`: it broke off in the middle of a line. `error` is errno's, or 0.
+  /// `unfinished_line`: the input broke off in the middle of a line. `error` is errno's, or 0.
   void on_end_of_input(bool unfinished_line, int error = 0);
   /// The host has found that the input has ended, though lines before the end were not read yet,
   /// since one waits. From now on each callback has the grace time.
@@ -170,14 +172,14 @@ class session_driver {
   void on_timer(session::timer timer);
   /// The open callback has lasted session::callback_patience.
   void on_callback_lasts();
-  /// What the host has kept cannot be written.
+  /// Lines that the host has kept cannot be written.
   void on_output_broken(std::error_code error);
 
   // The callbacks' thread.
   /// How a callback ended.
   struct callback_result {
     std::optional<session::session::failure> failure{};
-    bool keeps_batch = false;                            // a handle on the batch is left
+    bool keeps_batch = false;                            // user code still has a handle on it
     std::optional<std::chrono::nanoseconds> duration{};  // for observers
     std::exception_ptr thrown{};                         // when it failed
   };
@@ -201,7 +203,7 @@ class session_driver {
   [[nodiscard]] session::waiter_id next_waiter() noexcept { return next_waiter_++; }
   void on_checkpoint(session::waiter_id id, const std::optional<sequence_position>& position,
                      bool from_callback);
-  /// False when it was completed already.
+  /// The deadline of a waiting call has passed. False when the call was completed before.
   bool on_deadline(session::waiter_id id);
   /// Lines of user code and of the forms of processing are not limited: each parked record has one.
   void on_log(log_level level, const std::string& text,
@@ -212,7 +214,7 @@ class session_driver {
                            checkpoint_handler handler, bool from_callback);
 
   [[nodiscard]] const std::optional<exit_status>& status() const noexcept { return status_; }
-  /// See session.
+  /// Whether an action of the daemon's has no status yet.
   [[nodiscard]] bool is_open() const noexcept { return session_.is_open(); }
   /// The checkpoint that is not answered; SHARD_END is the null checkpoint.
   [[nodiscard]] const std::optional<sequence_position>& unanswered() const noexcept {
@@ -239,7 +241,7 @@ class session_driver {
     unknown_time,
     kept_batch,
     unasked_answer,
-    count,  ///< of the others
+    count,  ///< how many there are
   };
   void warn_once(oddity what, std::string text);
   void warn_of_oddities(const line_decoder::decoded& line);
@@ -251,15 +253,18 @@ class session_driver {
   user_processor processor_;
   dialogue_events events_;
   log_limiter limiter_;
-  session::outputs outputs_;  // reused between events
-  std::string lines_;         // likewise
+  session::outputs outputs_;  // of the present event; its memory is reused
+  std::string lines_;         // for the daemon, of the present event; its memory is reused
   std::unordered_map<session::waiter_id, checkpoint_handler> handlers_;
   session::waiter_id next_waiter_ = 1;
   std::optional<exit_status> status_;
   std::atomic<bool> have_calls_ended_ = false;  // read on the callbacks' thread
-  std::array<bool, static_cast<std::size_t>(oddity::count)> has_warned_of_{};  // by oddity
-  std::optional<line_decoder::outcome> early_;  // a message, or the end
-  bool is_played_ = false;                      // a line has come too early
+  /// Each oddity is logged once.
+  std::array<bool, static_cast<std::size_t>(oddity::count)> logged_oddities_{};
+  /// A message, or the end of the input, that came before its turn: see on_line.
+  std::optional<line_decoder::outcome> early_line_;
+  /// A line has come early. A transcript answers no checkpoint that it does not have.
+  bool input_is_transcript_ = false;
 };
 
 }  // namespace kclxx::driver

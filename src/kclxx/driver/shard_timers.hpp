@@ -15,7 +15,7 @@
 
 namespace kclxx::driver {
 
-/// The timers of shard_context::after and every: which is due when. It calls nothing.
+/// The timers of shard_context::after and every. It knows which is due, and calls nothing.
 ///
 /// Thread safety: none; the host guards it.
 class shard_timers {
@@ -27,7 +27,7 @@ class shard_timers {
 
   timer_id start(time_point due, std::chrono::milliseconds period, std::function<void()> call);
   void cancel(timer_id id);
-  /// Ends all timers; those that are started later never call.
+  /// Ends all timers. A timer that is started later is never due.
   void end();
   /// The functions of timers that have ended otherwise than by take_due. Destroying one is user
   /// code, so the host does that without its lock.
@@ -35,8 +35,8 @@ class shard_timers {
   [[nodiscard]] bool has_dropped() const noexcept { return !dropped_.empty(); }
 
   [[nodiscard]] std::optional<time_point> next_due() const;
-  /// The function of a timer that is due, or null. A periodic timer is due again a period later,
-  /// or from now when it is late by more than a period.
+  /// The function of a timer that is due, or null. A periodic timer is due again a period after it
+  /// was due, or a period from now when it is late by more than a period.
   [[nodiscard]] function take_due(time_point now);
 
  private:

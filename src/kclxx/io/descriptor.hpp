@@ -11,18 +11,18 @@ class descriptor {
  public:
   descriptor() = default;
   explicit descriptor(int fd) noexcept : fd_(fd) {}
-  descriptor(descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  descriptor& operator=(descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
+  descriptor(descriptor&& source) noexcept : fd_(std::exchange(source.fd_, -1)) {}
+  descriptor& operator=(descriptor&& source) noexcept {
+    std::swap(fd_, source.fd_);
     return *this;
   }
   ~descriptor() { close(); }
 
   [[nodiscard]] int get() const noexcept { return fd_; }
-  /// Gives it up without closing it.
+  /// Gives the descriptor up without closing it.
   [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
   [[nodiscard]] bool is_open() const noexcept { return fd_ != -1; }
-  /// False: a write failed late; errno has the reason.
+  /// False when an earlier write has failed late; errno has the reason.
   bool close() noexcept { return !is_open() || ::close(std::exchange(fd_, -1)) == 0; }
 
  private:

@@ -5,8 +5,9 @@
 
 namespace kclxx::io {
 
-/// What several reactors may share. One thread runs it. A header of its own, so that Boost's code
-/// is compiled into what runs a loop, and not into what has a reactor (package.other_boost).
+/// A loop that reactors may share, run by a single thread. It has a header of its own, so that
+/// Boost's code is compiled into the files that run a loop, and not into those that have a reactor
+/// (package.other_boost).
 struct event_loop {
   boost::asio::io_context context{1};
 };

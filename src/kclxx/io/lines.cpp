@@ -18,7 +18,7 @@ namespace kclxx::io {
 namespace {
 
 constexpr std::size_t first_capacity = std::size_t{64} << 10;
-constexpr std::size_t max_read = std::size_t{1} << 30;  // more is an error on some systems
+constexpr std::size_t max_read = std::size_t{1} << 30;  // some systems refuse larger reads
 
 }  // namespace
 
@@ -77,15 +77,15 @@ bool line_reader::next_line(line_buffer& line, std::size_t& length) {
   length = static_cast<std::size_t>(newline - begin);
   is_over_limit_ = length > limit_;
   if (is_over_limit_) return false;
-  const std::size_t rest = end_ - begin_ - length - 1;
-  if (begin_ == 0 && rest <= length) {
+  const std::size_t bytes_after_line = end_ - begin_ - length - 1;
+  if (begin_ == 0 && bytes_after_line <= length) {
     // In lockstep with a daemon nothing follows the line, and nothing is copied.
-    if (rest > 0) {
-      line.grow(std::max(rest, first_capacity));
-      std::memcpy(line.data(), newline + 1, rest);
+    if (bytes_after_line > 0) {
+      line.grow(std::max(bytes_after_line, first_capacity));
+      std::memcpy(line.data(), newline + 1, bytes_after_line);
     }
     std::swap(line, buffer_);
-    end_ = rest;
+    end_ = bytes_after_line;
   } else {
     line.grow(std::max(length, first_capacity));
     std::memcpy(line.data(), begin, length);
@@ -129,12 +129,12 @@ void* map_memory(std::size_t size) noexcept {
 
 }  // namespace
 
-line_buffer::line_buffer(line_buffer&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), capacity_(std::exchange(other.capacity_, 0)) {}
+line_buffer::line_buffer(line_buffer&& source) noexcept
+    : data_(std::exchange(source.data_, nullptr)), capacity_(std::exchange(source.capacity_, 0)) {}
 
-line_buffer& line_buffer::operator=(line_buffer&& other) noexcept {
-  std::swap(data_, other.data_);
-  std::swap(capacity_, other.capacity_);
+line_buffer& line_buffer::operator=(line_buffer&& source) noexcept {
+  std::swap(data_, source.data_);
+  std::swap(capacity_, source.capacity_);
   return *this;
 }
 
@@ -184,11 +184,11 @@ std::error_code write_now(int fd, std::string_view& text) noexcept {
     iovec piece{const_cast<char*>(text.data()), text.size()};
     ssize_t n = ::pwritev2(fd, &piece, 1, -1, RWF_NOWAIT);
     if (n == -1 && errno != EINTR && errno != EPIPE && errno != EBADF) {
-      // Full, or unknown there: Linux before 6.5 cannot do it with a pipe.
+      // The pipe is full, or this is Linux before 6.5, which cannot write so to a pipe.
       pollfd writable{fd, POLLOUT, 0};
       const int ready = ::poll(&writable, 1, 0);
       if (ready == 0) return {};
-      // A pipe that is writable has room for that. After a signal it is not known.
+      // A pipe that is writable has room for PIPE_BUF bytes. After a signal nothing is known.
       if (ready == 1) n = ::write(fd, text.data(), std::min<std::size_t>(text.size(), PIPE_BUF));
     }
     if (n >= 0) {
@@ -216,9 +216,9 @@ std::error_code line_output::write(std::string_view lines) {
 }
 
 std::error_code line_output::write_kept() {
-  std::string_view rest = kept_;
-  const std::error_code ec = write_now(fd_, rest);
-  kept_.erase(0, ec ? kept_.size() : kept_.size() - rest.size());
+  std::string_view unwritten = kept_;
+  const std::error_code ec = write_now(fd_, unwritten);
+  kept_.erase(0, ec ? kept_.size() : kept_.size() - unwritten.size());
   return ec;
 }
 

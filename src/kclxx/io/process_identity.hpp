@@ -19,7 +19,7 @@
 
 namespace kclxx::io {
 
-/// A process, whatever gets its number after it.
+/// A process. Its start time tells it from a later process with the same number.
 struct process_identity {
   std::uint64_t id = 0;
   std::uint64_t start = 0;  // see start_of
@@ -28,12 +28,12 @@ struct process_identity {
 
 /// A pidfd, which becomes readable when the process ends. Errors: not open, with errno.
 inline descriptor open_process(std::uint64_t process) {
-  // By its number: <sys/pidfd.h> is not there before glibc 2.36.
+  // The system call's number, since glibc before 2.36 has no <sys/pidfd.h>.
   return descriptor(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
 }
 
-/// When a process started, in clock ticks after the system; 0 when there is none. Without the C++
-/// runtime.
+/// When a process started, in clock ticks after the system's start; 0 when there is no such
+/// process. Needs no C++ runtime.
 inline std::uint64_t start_of(std::uint64_t process) {
   char text[1024];
   std::snprintf(text, sizeof text, "/proc/%llu/stat", static_cast<unsigned long long>(process));
@@ -47,7 +47,7 @@ inline std::uint64_t start_of(std::uint64_t process) {
   return at == nullptr ? 0 : std::strtoull(at, nullptr, 10);
 }
 
-/// That very process. Errors: not open, with errno.
+/// A pidfd of that very process. Errors: not open, with errno.
 inline descriptor open_process(const process_identity& process) {
   descriptor opened = open_process(process.id);
   if (!opened.is_open() || start_of(process.id) == process.start) return opened;
@@ -78,7 +78,7 @@ inline std::string to_text(const process_identity& process) {
   return std::to_string(process.id) + " " + std::to_string(process.start);
 }
 
-/// The daemon's process: what the variable has, if that process lives, else the parent.
+/// The daemon's process: the process that the variable names, if it lives, else the parent.
 /// std::nullopt: there is none.
 inline std::optional<process_identity> daemon_process(const std::optional<std::string>& variable,
                                                       const process_identity& parent) {
@@ -93,10 +93,11 @@ inline std::optional<process_identity> daemon_process(const std::optional<std::s
 }
 
 /// Sends SIGTERM to that very process. Errors: std::errc::no_such_process when it has ended, and
-/// those of pidfd_open and pidfd_send_signal. Blocking: no.
+/// those of pidfd_open and pidfd_send_signal.
+/// Blocking: no.
 inline std::error_code ask_to_end(const process_identity& process) noexcept {
   const descriptor opened = open_process(process);
-  // By its number, as in open_process.
+  // The system call's number, as in open_process.
   if (!opened.is_open() ||
       ::syscall(SYS_pidfd_send_signal, opened.get(), SIGTERM, nullptr, 0) == -1) {
     return {errno, std::generic_category()};

@@ -18,7 +18,7 @@ inline bool is_program(const char* path) {
 }
 
 /// The path of the program that execvp would start for the name; null: there is none. A name
-/// without a slash is looked up in PATH, and its path is in `place`. Without the C++ runtime.
+/// without a slash is looked up in PATH, and its path is written to `place`. Needs no C++ runtime.
 inline const char* find_program(const char* name, std::array<char, PATH_MAX>& place) {
   const std::string_view text = name;
   if (text.empty()) return nullptr;

@@ -35,7 +35,8 @@ struct reactor::state : std::enable_shared_from_this<state> {
     if (own) work.emplace(context.get_executor());
   }
 
-  /// What waits on a shared loop may outlive the reactor; its own loop ends before.
+  /// For functions that wait on the loop. On a shared loop they may outlive the reactor; a loop of
+  /// its own ends before it.
   std::shared_ptr<state> self() {
     return own ? std::shared_ptr<state>(std::shared_ptr<state>(), this) : shared_from_this();
   }
@@ -48,8 +49,8 @@ struct reactor::state : std::enable_shared_from_this<state> {
   }
 
   // Asio makes a descriptor non-blocking for its first wait, and with it everything that shares the
-  // description: a terminal's shell, a socket's other direction. Here a read follows only a
-  // look that found input; so once Asio believes it done, the mode is put back for good.
+  // open file: a terminal's shell, the writing side of a socket. Here a read follows only a check
+  // that found input. So once Asio has recorded the mode as set, it is put back for good.
   void take_in_blocking_mode() {
     if (descriptor.is_open()) return;
     const int flags = ::fcntl(fd, F_GETFL);
@@ -82,10 +83,11 @@ struct reactor::state : std::enable_shared_from_this<state> {
     });
   }
 
+  // All members belong to the loop's thread; further threads post() functions that use them.
   handlers on;
   int fd;
   bool is_waiting = false;
-  bool is_left = true;  // another thread reads, or nobody
+  bool is_left = true;  // the loop does not read the input
   bool has_left_loop = false;
   std::unique_ptr<event_loop> own;
   asio::io_context& context;
@@ -99,7 +101,7 @@ reactor::reactor(int input, std::size_t timers, handlers calls, event_loop* shar
   for (std::size_t i = 0; i < timers; ++i) state_->timers.emplace_back(state_->context);
 }
 
-// Once the loop was left, the input may be closed, and its number another's.
+// After leave_loop() the input may be closed, and its number may name another file.
 reactor::~reactor() {
   if (!state_->has_left_loop) leave_loop();
 }
@@ -120,7 +122,7 @@ void reactor::arm(std::size_t timer, std::chrono::milliseconds delay) {
 
 void reactor::leave_input() {
   state_->is_left = true;
-  // Or each arrival of input would wake this thread too.
+  // Otherwise each arrival of input would wake this thread, too.
   state_->descriptor.release();
 }
 
@@ -142,7 +144,7 @@ bool has_ended(int fd) noexcept {
 }
 
 input_poll::input_poll(int input) : input_(input) {
-  // poll(2) would wait on it until the end of time.
+  // poll(2) ignores a negative descriptor, so it would wait for ever.
   if (input < 0) throw std::system_error(EBADF, std::generic_category(), "the input");
   wake_ = descriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake_.is_open()) throw std::system_error(errno, std::generic_category(), "eventfd");
@@ -150,9 +152,10 @@ input_poll::input_poll(int input) : input_(input) {
 
 input_poll::result input_poll::wait(std::optional<std::chrono::milliseconds> limit) {
   std::array<pollfd, 2> look{{{input_, POLLIN, 0}, {wake_.get(), POLLIN, 0}}};
-  constexpr std::chrono::milliseconds most(std::numeric_limits<int>::max());
+  constexpr std::chrono::milliseconds longest(std::numeric_limits<int>::max());
   const int timeout =
-      limit ? static_cast<int>(std::clamp(*limit, std::chrono::milliseconds(0), most).count()) : -1;
+      limit ? static_cast<int>(std::clamp(*limit, std::chrono::milliseconds(0), longest).count())
+            : -1;
   const int count = ::poll(look.data(), look.size(), timeout);
   if (count == 0) return result::timed_out;
   if (count == -1) {
@@ -162,7 +165,7 @@ input_poll::result input_poll::wait(std::optional<std::chrono::milliseconds> lim
   if (look[1].revents != 0) {
     eventfd_t wakes = 0;
     if (::eventfd_read(wake_.get(), &wakes) == 0) return result::woken;
-    // User code has closed it.
+    // User code has closed the descriptor.
     throw std::system_error(errno, std::generic_category(), "eventfd");
   }
   return result::readable;

@@ -8,18 +8,18 @@
 
 namespace kclxx::io {
 
-/// Blocks all signals but a thread's own faults in the calling thread while it lives, so that a
-/// thread started meanwhile inherits that and no handler of the user's program runs on it.
+/// Blocks signals in the calling thread while it lives, except for a thread's own faults. A thread
+/// that is started meanwhile inherits that, so that no handler of the user's program runs on it.
 class signal_block {
  public:
   signal_block() {
-    sigset_t all;
-    ::sigfillset(&all);
+    sigset_t blocked;
+    ::sigfillset(&blocked);
     // A fault in a thread that blocks its signal ends the process past every crash handler.
     for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT}) {
-      ::sigdelset(&all, fault);
+      ::sigdelset(&blocked, fault);
     }
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+    ::pthread_sigmask(SIG_SETMASK, &blocked, &before_);
   }
   ~signal_block() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
   signal_block(const signal_block&) = delete;
@@ -36,10 +36,10 @@ extern "C" inline void kclxx_do_nothing_on_signal(int) {}
 }  // namespace detail
 
 /// Makes SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGPIPE do nothing (P32): a signal to the process
-/// group must not end a child before the daemon could ask it to shut down. So does SIGXFSZ: a write
-/// beyond a limit of files fails, and ends nothing. Handlers with
-/// SA_RESTART, not SIG_IGN, which every program that is started from here would inherit. A signal
-/// whose disposition is not the default keeps it: it is the program's own.
+/// group must not end a child before the daemon could ask it to shut down. SIGXFSZ does nothing
+/// either, so that a write beyond the limit of a file's size fails and ends nothing. It sets
+/// handlers with SA_RESTART, since every program that is started from here would inherit SIG_IGN. A
+/// signal whose disposition is not the default keeps it: it is the program's own.
 inline void outlive_signals() noexcept {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXFSZ}) {
     struct sigaction action {};

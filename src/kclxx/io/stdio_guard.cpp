@@ -30,12 +30,12 @@ bool is_file(int fd) noexcept {
 }
 
 stdio_guard::stdio_guard() {
-  // Above the standard three, so that no redirection can hit them.
+  // Above the three standard descriptors, so that no redirection can hit them.
   input_ = descriptor(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
   if (!input_.is_open()) fail("stdin cannot be duplicated");
   output_ = descriptor(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
   if (!output_.is_open()) fail("stdout cannot be duplicated");
-  // Not close-on-exec: where fd 2 is closed this becomes it, for programs that are started too.
+  // Not close-on-exec: where fd 2 is closed, this becomes fd 2, which started programs need, too.
   const int null = ::open("/dev/null", O_RDWR);
   if (null == -1) fail("/dev/null cannot be opened");
   redirect(null, STDIN_FILENO, "stdin cannot be led to /dev/null");
@@ -48,16 +48,16 @@ stdio_guard::stdio_guard() {
 
 void enlarge_pipe(int fd) noexcept {
 #if defined(F_SETPIPE_SZ)
-  // Fewer and larger reads of a large batch. Not more: 1 MiB was measured to bring nothing beyond
-  // this, while a user's pipes may have 64 MiB in all, and when that is used up every new pipe of
-  // the user, the daemon's too, has 8 KiB.
+  // A large batch takes fewer and larger reads. 1 MiB was measured to bring nothing beyond this.
+  // The pipes of a user may have 64 MiB together; when these are used up, every new pipe of the
+  // user, also the daemon's, has 8 KiB.
   ::fcntl(fd, F_SETPIPE_SZ, 1 << 18);
 #endif
 }
 
 void buffer_stdout_by_line() noexcept {
-  // With a buffer of its own: glibc flushes what is in the old one, and would not notice newlines
-  // in a stream that was printed to before.
+  // A new buffer lets glibc flush the old buffer. With the old one it would not notice newlines in
+  // a stream that was printed to before.
   static char buffer[BUFSIZ];
   std::setvbuf(stdout, buffer, _IOLBF, sizeof buffer);
 }

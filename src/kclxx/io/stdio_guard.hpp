@@ -5,14 +5,14 @@
 
 namespace kclxx::io {
 
-/// Takes the dialogue with the daemon into private, close-on-exec descriptors (P4, P5): fd 1 leads
-/// to stderr from then on and fd 0 to /dev/null, so that neither a print in a callback nor a
-/// program that it starts can reach the dialogue. stdout becomes line-buffered, so that prints
-/// are seen even when the process leaves by _Exit. What was printed before but not flushed goes
-/// to stderr too.
+/// Takes the dialogue with the daemon into private, close-on-exec descriptors. From then on fd 1
+/// leads to stderr and fd 0 to /dev/null, so that neither a print in a callback nor a program that
+/// it starts can reach the dialogue: the daemon would take a print for a line (P4, P5). stdout
+/// becomes line-buffered, so that prints are seen even when the process leaves by _Exit. Text that
+/// was printed before but not flushed goes to stderr, too.
 ///
-/// Belongs to the process: made once, not undone. The descriptors are close-on-exec, and closed by
-/// the destructor; fd 0 and 1 stay as they are.
+/// A process has one at most. The destructor closes the private descriptors; fd 0 and 1 stay as
+/// they are.
 class stdio_guard {
  public:
   /// Errors: std::system_error with a message that names the step (for instance when fd 0 or
@@ -33,10 +33,11 @@ class stdio_guard {
 /// watch, and which never lets a reader wait. False for a terminal.
 [[nodiscard]] bool is_file(int fd) noexcept;
 
-/// Room for a larger part of a batch; nothing when it is no pipe, or the user has no more room.
+/// Gives a pipe room for a larger part of a batch. Does nothing to any further descriptor, or when
+/// the user's pipes have no more room.
 void enlarge_pipe(int fd) noexcept;
 
-/// As stdio_guard leaves stdout: with a buffer of its own, written at each end of a line.
+/// Gives stdout a buffer of its own, which is written at each end of a line.
 void buffer_stdout_by_line() noexcept;
 
 }  // namespace kclxx::io

@@ -8,23 +8,29 @@
 
 namespace kclxx::io {
 
-/// Runs functions one after the other, on a thread that exists while there is one to run: for what
-/// must hold up neither the library's threads nor the end of a session. A function does not throw.
+/// A thread that runs functions in the order of their posting, for what must hold up neither the
+/// library's other threads nor the end of a session. The first post() starts it, and it lives as
+/// long as this object, however much time lies between two functions. A function does not throw.
 ///
 /// Thread safety: all functions from any thread.
 class task_thread {
  public:
   task_thread();
-  /// Does not wait: what was posted is still run.
-  ~task_thread() = default;
+  /// Does not wait. The functions that were posted still run, and then the thread ends.
+  ~task_thread();
   task_thread(const task_thread&) = delete;
   task_thread& operator=(const task_thread&) = delete;
 
-  /// Errors: std::system_error when the thread cannot be started.
-  void post(std::function<void()> task);
-  /// Waits until all that was posted has run. False when the deadline passed first.
+  /// Starts the thread, unless it runs.
+  /// Errors: std::system_error.
+  void start();
+  /// Without a thread to be had the process ends (docs/decisions.md), since the caller may be in
+  /// the middle of an event of the session.
+  /// Blocking: no.
+  void post(std::function<void()> task) noexcept;
+  /// Waits until no function runs or waits. False when the deadline passed first.
   bool drain(std::chrono::steady_clock::time_point deadline);
-  /// Drops what has not been run, and all that is posted from now on.
+  /// Drops the functions that have not begun, and everything that is posted from now on.
   void abandon() noexcept;
 
  private:

@@ -15,7 +15,7 @@ std::size_t index(metric family) noexcept { return static_cast<std::size_t>(fami
 template <class Pairs>
 auto& entry_of(Pairs& pairs, metric family) noexcept {
   return std::find_if(pairs.begin(), pairs.end(),
-                      [&](const auto& one) { return one.first == family; })
+                      [&](const auto& entry) { return entry.first == family; })
       ->second;
 }
 
@@ -43,9 +43,9 @@ figures::figures() {
 
 std::uint64_t figures::counter(metric family) const noexcept {
   if (metrics_recorder::families()[index(family)].label.empty()) return counters[index(family)];
-  const auto& all = entry_of(labels, family);
-  return std::accumulate(all.begin(), all.end(), std::uint64_t{0},
-                         [](std::uint64_t sum, const labelled& one) { return sum + one.value; });
+  const auto& values = entry_of(labels, family);
+  return std::accumulate(values.begin(), values.end(), std::uint64_t{0},
+                         [](std::uint64_t sum, const labelled& term) { return sum + term.value; });
 }
 
 double figures::gauge(metric family) const noexcept { return gauges[index(family)]; }
@@ -65,12 +65,12 @@ void figures_recorder::add(metric family, std::uint64_t amount, std::string_view
     figures_.counters[index(family)] += amount;
     return;
   }
-  auto& all = entry_of(figures_.labels, family);
-  const auto found = std::find_if(all.begin(), all.end(), [&](const figures::labelled& one) {
-    return one.label == label_value;
-  });
-  if (found == all.end()) {
-    all.push_back({std::string(label_value), amount});
+  auto& values = entry_of(figures_.labels, family);
+  const auto found =
+      std::find_if(values.begin(), values.end(),
+                   [&](const figures::labelled& value) { return value.label == label_value; });
+  if (found == values.end()) {
+    values.push_back({std::string(label_value), amount});
   } else {
     found->value += amount;
   }

@@ -23,12 +23,12 @@ inline constexpr std::size_t family_count = 0
 inline constexpr std::size_t bucket_count = 14;
 
 struct histogram_figures {
-  std::array<std::uint64_t, bucket_count + 1> counts{};  // not cumulative; the last is +Inf
+  std::array<std::uint64_t, bucket_count + 1> counts{};  // of each bucket alone; the last is +Inf
   double sum = 0;
   [[nodiscard]] std::uint64_t count() const noexcept;
 };
 
-/// The metrics of one shard, from its lease on. A value.
+/// The metrics of a shard since its lease began. A value.
 struct figures {
   struct labelled {
     std::string label;
@@ -36,13 +36,13 @@ struct figures {
   };
 
   figures();
-  [[nodiscard]] std::uint64_t counter(metric family) const noexcept;  // all labels together
+  [[nodiscard]] std::uint64_t counter(metric family) const noexcept;  // the sum of all labels
   [[nodiscard]] double gauge(metric family) const noexcept;
   [[nodiscard]] const histogram_figures& histogram(metric family) const noexcept;
 
   std::array<std::uint64_t, family_count> counters{};
   std::array<double, family_count> gauges{};
-  // Of those that have one; the few there are stand in the order of their families.
+  // Families with a label, and families that are histograms; in the order of the families.
   std::vector<std::pair<metric, std::vector<labelled>>> labels;
   std::vector<std::pair<metric, histogram_figures>> histograms;
 };
@@ -50,7 +50,7 @@ struct figures {
 /// The fewest digits that read back as the same value.
 std::string to_text(double value);
 
-/// Keeps figures. Thread safety: none.
+/// Records metrics as figures. Thread safety: none.
 class figures_recorder final : public metrics_recorder {
  public:
   [[nodiscard]] const figures& now() const noexcept { return figures_; }

@@ -23,7 +23,7 @@ namespace kclxx::observability {
 
 namespace {
 
-// Kinesis allows 128 characters; a longer one is no shard of it.
+// Kinesis allows 128 characters. A longer name is no shard's.
 constexpr std::size_t longest_shard_id = 256;
 
 std::optional<log_level> level_of(std::string_view name) {
@@ -90,8 +90,9 @@ std::string read_log_variable(std::string_view value, log_options& options) {
 
 namespace {
 
-/// The log quotes records. Where others may write, too, a link could lead it into another file, a
-/// FIFO without a reader could hold it up, and a file of theirs would let them read it.
+/// The log quotes records. In a directory where further users may write, a link could lead it into
+/// a wrong file, a FIFO without a reader could hold it up, and a user's own file would let that
+/// user read it.
 std::error_code append(const std::string& file, const std::string& line) noexcept {
   const io::descriptor log(::open(
       file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));

@@ -22,7 +22,7 @@ std::string to_iso_8601(date time);
 std::string text_line(const log_entry& entry);
 std::string json_line(const log_entry& entry, date time);
 
-/// Reads KCLXX_LOG into the options. Returns what is wrong with it, or nothing.
+/// Reads the value of KCLXX_LOG into the options. Returns what is wrong with it, or an empty text.
 std::string read_log_variable(std::string_view value, log_options& options);
 
 /// The options with the values of the environment. A bad value changes nothing, and is described in
@@ -30,7 +30,7 @@ std::string read_log_variable(std::string_view value, log_options& options);
 log_options with_environment(log_options options, const detail::environment& variables,
                              std::vector<std::string>& problems);
 
-/// Writes messages as the options alone demand.
+/// Writes messages in the form and to the file of the options.
 /// Thread safety: all functions from any thread.
 class log_output {
  public:

@@ -111,10 +111,10 @@ std::string metrics_outputs::own_text(const observer::shard_names& names) {
   return {};
 }
 
-/// Once for each text, as long as there are few.
+/// Logs each text once, up to a number of texts.
 void metrics_outputs::log_own(const std::string& message) {
-  constexpr std::size_t most = 100;
-  if (logged_own_.size() == most || !logged_own_.insert(message).second) return;
+  constexpr std::size_t max_texts = 100;
+  if (logged_own_.size() == max_texts || !logged_own_.insert(message).second) return;
   write_log_(log_level::warning, "metrics_options::own_metrics: " + message + " (logged once)");
 }
 
@@ -154,8 +154,8 @@ std::string boot_name() {
   return std::to_string(hash.value());
 }
 
-/// Removes what writers of this shard, or of another one, have left that were killed. On this
-/// machine a writer that lives has the lock, or tries again; of other machines nothing is removed.
+/// Removes temporary files that killed writers of any shard have left. A writer that lives on this
+/// machine has the lock of its file, or tries again. Files of further machines are not removed.
 void remove_left_temporaries(const std::string& path) {
   const std::string boot = boot_name();
   if (boot.empty()) return;
@@ -179,8 +179,8 @@ std::string temporary_suffix() {
   return '.' + boot_name() + '-' + std::to_string(::getpid()) + '-' + std::to_string(count++);
 }
 
-/// A writer whose temporary file was taken for that of a killed one tries again with the next:
-/// whoever removes it has the lock.
+/// A writer whose temporary file was removed as that of a killed writer tries again with a further
+/// name: the process that removed it has its lock.
 std::error_code metrics_file::write(std::string_view text) {
   if (!written_) remove_left_temporaries(path_);
   struct stat about {};
@@ -188,8 +188,7 @@ std::error_code metrics_file::write(std::string_view text) {
   io::descriptor lock;
   for (bool is_taken = true; is_taken;) {
     temporary = path_ + temporary_suffix();
-    // Others may write to the directory: what they have put there is neither written to nor
-    // followed.
+    // Further users may write to the directory: their files are neither written nor followed.
     lock = io::descriptor(
         ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!lock.is_open() && errno == EEXIST) continue;
@@ -199,8 +198,8 @@ std::error_code metrics_file::write(std::string_view text) {
     is_taken = about.st_nlink == 0 || is_held_by_another(lock_error_);
   }
   std::error_code error;
-  const int fd = ::fcntl(lock.get(), F_DUPFD_CLOEXEC, 0);  // closed for its errors
-  // Where a mount decides on modes EPERM says so.
+  const int fd = ::fcntl(lock.get(), F_DUPFD_CLOEXEC, 0);  // close(2) tells of late errors
+  // Where a mount decides on modes, the error is EPERM.
   if (fd < 0 || (::fchmod(fd, 0644) != 0 && errno != EPERM)) error = last_error();
   if (!error) error = io::write_all(fd, text);
   if (fd >= 0 && ::close(fd) != 0 && !error) error = last_error();
@@ -298,10 +297,10 @@ class writer {
       sum += values.counts.at(i);
       sample(name + "_bucket", label("le", to_text(bounds[i])), std::to_string(sum));
     }
-    const std::string all = std::to_string(values.count());
-    sample(name + "_bucket", label("le", "+Inf"), all);
+    const std::string count = std::to_string(values.count());
+    sample(name + "_bucket", label("le", "+Inf"), count);
     sample(name + "_sum", "", to_text(values.sum));
-    sample(name + "_count", "", all);
+    sample(name + "_count", "", count);
   }
 
   void sample(const std::string& name, const std::string& own_label, const std::string& value) {
@@ -329,7 +328,7 @@ bool is_name(std::string_view text, std::string_view others) {
          std::all_of(text.begin(), text.end(), may_be_in_it);
 }
 
-/// Those of a figure, sorted by name: equal if they are the same for Prometheus.
+/// The labels of a figure, sorted by name. They are equal if they are the same for Prometheus.
 std::map<std::string, std::string> own_labels(const own_metric& own) {
   std::map<std::string, std::string> labels;
   for (const auto& [name, value] : own.labels) {
@@ -340,7 +339,7 @@ std::map<std::string, std::string> own_labels(const own_metric& own) {
     require(protocol::is_utf8(value), "the value of the label '" + name + "' is not UTF-8");
     require(labels.emplace(name, value).second, "the label '" + name + "' is there twice");
   }
-  std::erase_if(labels, [](const auto& each) { return each.second.empty(); });
+  std::erase_if(labels, [](const auto& label) { return label.second.empty(); });
   return labels;
 }
 
@@ -363,7 +362,7 @@ struct own_family {
   std::string lines;
 };
 
-/// Part of a file's name. Distinct texts stay distinct.
+/// A text as part of a file's name. Distinct texts stay distinct.
 std::string file_part(std::string_view text, std::string_view plain) {
   static constexpr char digits[] = "0123456789ABCDEF";
   std::string part;
@@ -391,17 +390,18 @@ std::string own_metrics_text(
     const std::function<void(const std::string&, const std::string&)>& refuse) {
   const std::string common = labels_of(names);
   std::map<std::string, own_family> families;
-  for (const own_metric& each : own) {
+  for (const own_metric& figure : own) {
     try {
-      require_valid(each);
-      const auto labels = own_labels(each);
-      own_family& family = families.try_emplace(each.name, own_family{&each, {}, {}}).first->second;
+      require_valid(figure);
+      const auto labels = own_labels(figure);
+      own_family& family =
+          families.try_emplace(figure.name, own_family{&figure, {}, {}}).first->second;
       require(family.labels.insert(labels).second, "it has two values with the same labels");
-      family.lines.append(each.name).append("{").append(common);
+      family.lines.append(figure.name).append("{").append(common);
       for (const auto& [name, value] : labels) family.lines.append(",").append(label(name, value));
-      family.lines.append("} ").append(number_text(each.value)).append("\n");
+      family.lines.append("} ").append(number_text(figure.value)).append("\n");
     } catch (const std::invalid_argument& error) {
-      refuse(each.name, error.what());
+      refuse(figure.name, error.what());
     }
   }
   std::string text;
@@ -425,7 +425,7 @@ std::string metrics_file_name(const observer::shard_names& names) {
 
 namespace {
 
-/// Figures that stand for an interval.
+/// The figures of CloudWatch's line, which are those of an interval.
 class difference {
  public:
   difference(const figures& previous, const figures& now) : previous_(previous), now_(now) {}

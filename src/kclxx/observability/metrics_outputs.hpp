@@ -21,9 +21,9 @@
 
 namespace kclxx::observability {
 
-/// A file that is replaced as a whole: whoever reads it sees the old text or the new one. While
-/// this object lives, the file has a write lock (F_OFD_SETLK), which tells another process, in
-/// whatever pid namespace, that its writer lives. Whoever can only read the file cannot take it.
+/// A file that is replaced as a whole: a reader sees the old text or the new text. While this
+/// object lives, the file has a write lock (F_OFD_SETLK), which tells processes in any pid
+/// namespace that its writer lives. A process that can only read the file cannot take the lock.
 ///
 /// Thread safety: none. Blocking: as long as the file system.
 class metrics_file {
@@ -31,11 +31,12 @@ class metrics_file {
   explicit metrics_file(std::string path) : path_(std::move(path)) {}
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
-  /// Why the last file that was written has no lock, where the file system or the kernel has none.
+  /// Why the last file that was written has no lock: the file system or the kernel has none.
   [[nodiscard]] const std::error_code& lock_error() const noexcept { return lock_error_; }
-  /// Readable for all, whatever the umask is: node_exporter is another user.
+  /// Writes the file. Every user may read it, whatever the umask is: the collector of metrics is a
+  /// user of its own.
   std::error_code write(std::string_view text);
-  /// Only what this object has written: another process may have the shard meanwhile.
+  /// Removes the file, if this object has written it: a further process may have the shard.
   void remove() noexcept;
 
  private:
@@ -50,7 +51,7 @@ class metrics_file {
   std::error_code lock_error_;
 };
 
-/// ".BOOT-PID-NUMBER", the end of the next temporary file's name: so the collector leaves it alone.
+/// ".BOOT-PID-NUMBER", the end of the next temporary file's name, which the collector ignores.
 /// BOOT names this start of the machine, and is the same in all its containers.
 std::string temporary_suffix();
 
@@ -68,15 +69,16 @@ class metrics_outputs {
   /// `write_text` is for CloudWatch's line.
   metrics_outputs(const metrics_options& options, log write_log, text write_text);
 
-  /// The lease begins: the file is due, the others after their intervals.
+  /// The lease begins: the file is due now, and CloudWatch's line after its interval.
   void start(clock::time_point now);
   [[nodiscard]] clock::time_point due() const;
-  /// Writes what is due, at last everything. The file is removed if that is wanted.
+  /// Writes the outputs that are due; with `is_last`, all of them. With `removes_file` it removes
+  /// the file instead, if the options want that.
   void write(const figures& current, const observer::shard_names& names, clock::time_point now,
              bool is_last, bool removes_file);
 
  private:
-  /// Something that is due every so often; never, with an interval of zero.
+  /// When an output is due: once in an interval, or never if the interval is zero.
   class schedule {
    public:
     explicit schedule(clock::duration interval) : interval_(interval) {}
@@ -103,7 +105,7 @@ class metrics_outputs {
   const text write_text_;
   schedule file_schedule_;
   schedule cloudwatch_;
-  bool has_file_;  // until it was removed
+  bool has_file_;  // false without a directory, and when the file was removed
   std::optional<metrics_file> file_;
   figures reported_;
   bool has_file_failed_ = false;
@@ -112,26 +114,26 @@ class metrics_outputs {
   std::set<std::string> logged_own_;
 };
 
-/// All families in Prometheus' text format, without timestamps: node_exporter refuses files with
-/// one. The labels are application, stream and shard; never the worker's id, which is another with
-/// each start.
+/// All families in Prometheus' text format, without timestamps: the collector refuses files with
+/// timestamps. The labels are application, stream and shard; not the worker's id, which changes
+/// with each start.
 std::string to_prometheus_text(const figures& figures, const observer::shard_names& names);
 
-/// The program's own figures. `refuse` is told of each that would spoil the file, which is left
-/// out: its name, and what is wrong with it.
+/// The program's own figures. A figure that would spoil the file is left out, and `refuse` gets its
+/// name and what is wrong with it.
 std::string own_metrics_text(
     const std::vector<own_metric>& own, const observer::shard_names& names,
     const std::function<void(const std::string&, const std::string&)>& refuse);
 
-/// The name of a shard's file: kclxx.<application>.<stream>.<shard>.prom. Files and labels are one
-/// to one, since the same series in two files fails node_exporter's whole scrape.
+/// The name of a shard's file: kclxx.<application>.<stream>.<shard>.prom. Different labels give
+/// different names, and equal labels the same name: a series in two files fails the whole scrape.
 std::string metrics_file_name(const observer::shard_names& names);
 
-/// What stands for an application or a stream whose name is not known.
+/// The label of an application or a stream whose name is not known.
 inline constexpr const char* unknown_name = "unknown";
 
-/// A line of JSON in CloudWatch's embedded metric format: counters as what was added since
-/// `previous`, histograms as their mean (left out without a value), gauges as they are.
+/// A line of JSON in CloudWatch's embedded metric format. A counter is the increase since
+/// `previous`, a histogram its mean (left out without a value), a gauge its value.
 std::string cloudwatch_line(const figures& previous, const figures& now,
                             const observer::shard_names& names,
                             std::chrono::system_clock::time_point date);

@@ -59,7 +59,7 @@ void metrics_recorder::record(const observer::event_source& source,
                    set_call(seconds(source.date));
                  },
                  [&](const observer::lease_ended&) {
-                   set(metric::process_id, 0);  // a file that stays is nobody's
+                   set(metric::process_id, 0);  // a file that stays has no process
                    set_in_flight(0, 0, 0);
                    set_stuck(0);
                    set_call(0);
@@ -81,7 +81,7 @@ void metrics_recorder::record(const observer::event_source& source,
                  [&](const observer::checkpoint_requested&) {},
                  [&](const observer::session_ended&) {},
                  [&](const observer::events_dropped&) {},
-                 [&](const auto& other) { note(source, other); },
+                 [&](const auto& noted) { note(source, noted); },
              },
              event);
 }
@@ -116,7 +116,7 @@ void metrics_recorder::note(const observer::event_source& source,
                             const observer::checkpoint_answered& event) {
   observe(metric::checkpoint_duration, seconds(event.duration));
   if (!event.error.empty()) {
-    // Names come from the daemon: however many there are, the series are few.
+    // Names come from the daemon. Unknown names share a series, so that the series stay few.
     const auto known =
         std::find(checkpoint_error_names.begin(), checkpoint_error_names.end(), event.error);
     const bool is_known = known != checkpoint_error_names.end();

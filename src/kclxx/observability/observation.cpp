@@ -63,7 +63,7 @@ class observation::state {
     std::vector<entry> dropped;  // destroyed without the lock
     const std::lock_guard lock(mutex_);
     is_ending_ = true;
-    is_abandoned_ = true;
+    is_abandoned_ = true;  // run() reads it between two events, without the lock
     dropped.swap(events_);
     changed_.notify_one();
   }
@@ -78,7 +78,8 @@ class observation::state {
     }
   }
 
-  /// The last time, for a thread that does not return from an observer.
+  /// Writes the outputs a last time for a thread that does not return from an observer. While the
+  /// thread itself writes, a file system holds it up, which would hold up the caller, too.
   void write_last() {
     std::unique_lock lock(mutex_);
     if (!is_writing_) write(lock, true);
@@ -129,6 +130,8 @@ class observation::state {
     is_writing_ = true;
     const auto names = lease_;
     const figures current = recorder_.now();
+    // A file system may take long: observe() must not wait for it. is_writing_ keeps write_last()
+    // from using the outputs meanwhile.
     {
       const detail::unlocked meanwhile(lock);
       outputs_->write(current, *names, now, is_last, removes_file);
@@ -142,17 +145,17 @@ class observation::state {
     const std::uint64_t dropped = std::exchange(dropped_, 0);
     const detail::unlocked meanwhile(lock);
     const auto group = std::move(taken);  // destroyed without the lock
-    for (const entry& each : group) {
+    for (const entry& delivered : group) {
       if (is_abandoned_) return;
-      deliver(each.source, each.event);
+      deliver(delivered.source, delivered.event);
     }
     if (dropped > 0) deliver(group.back().source, observer::events_dropped{dropped});
   }
 
   void deliver(const observer::event_source& source, const observer::shard_event& event) {
-    for (const auto& each : observers_) {
+    for (const auto& watching : observers_) {
       try {
-        each->on_event(source, event);
+        watching->on_event(source, event);
       } catch (...) {
         if (!std::exchange(has_thrown_, true)) threw_(std::current_exception());
       }
@@ -163,6 +166,7 @@ class observation::state {
   const std::function<void(const std::exception_ptr&)> threw_;
 
   std::mutex mutex_;
+  // The mutex guards the members down to has_written_last_.
   std::condition_variable changed_;
   std::shared_ptr<const observer::shard_names> names_;
   std::vector<entry> events_;
@@ -170,17 +174,18 @@ class observation::state {
   bool is_ending_ = false;
   std::atomic<bool> is_abandoned_ = false;  // set with the mutex held
 
-  // Of the outputs.
+  // For the outputs.
   figures_recorder recorder_;
-  std::shared_ptr<const observer::shard_names> lease_;  // once there is one
+  std::shared_ptr<const observer::shard_names> lease_;  // null before the lease
   bool has_lease_ended_ = false;
   bool has_succeeded_ = false;
   bool is_write_due_ = false;
   bool is_writing_ = false;
   bool has_written_last_ = false;
-  std::optional<metrics_outputs> outputs_;  // while it writes, without the mutex
+  /// While is_writing_ is set, it belongs to the thread that has set it; else the mutex guards it.
+  std::optional<metrics_outputs> outputs_;
 
-  bool has_thrown_ = false;  // belongs to the thread
+  bool has_thrown_ = false;  // belongs to the thread of the observers
 };
 
 std::unique_ptr<observation> observation::make(const run_options& options,
@@ -195,6 +200,7 @@ std::unique_ptr<observation> observation::make(const run_options& options,
 }
 
 observation::observation(std::shared_ptr<state> shared) : state_(std::move(shared)) {
+  thread_.start();
   thread_.post([shared = state_] { shared->run(); });
 }
 

@@ -18,10 +18,11 @@
 
 namespace kclxx::observability {
 
-/// Everything that watches one session: the built-in outputs, and the program's observers. One
-/// thread writes the outputs and calls the observers, so that none holds up the dialogue. For the
-/// observers events wait in a queue; those beyond its capacity are dropped and counted. Waking a
-/// thread for each event would cost more than the event, so events are delivered in groups.
+/// Everything that watches a session: the built-in outputs, and the program's observers. A thread
+/// of its own writes the outputs and calls the observers, so that none holds up the dialogue.
+/// Events wait for the observers in a queue; events beyond its capacity are dropped and counted.
+/// Waking a thread for each event would cost more than the event, so events are delivered in
+/// groups.
 ///
 /// Thread safety: all functions from any thread.
 class observation {
@@ -32,13 +33,14 @@ class observation {
   struct log {
     metrics_outputs::log write;
     metrics_outputs::text write_text;                               ///< for CloudWatch's line
-    std::function<void(const std::exception_ptr&)> observer_threw;  ///< the first one
+    std::function<void(const std::exception_ptr&)> observer_threw;  ///< the first exception
   };
 
-  /// Null when nothing watches. The logs are called on the thread.
+  /// Null when nothing watches. The functions of `output` are called on the thread.
+  /// Errors: std::system_error when the thread cannot be started.
   static std::unique_ptr<observation> make(const run_options& options, observer::shard_names names,
                                            log output);
-  /// Does not wait; what has not been delivered is dropped.
+  /// Does not wait: events that were not delivered are dropped.
   ~observation();
   observation(const observation&) = delete;
   observation& operator=(const observation&) = delete;
@@ -46,8 +48,8 @@ class observation {
   void name_shard(const std::string& shard_id);
   /// Blocking: no.
   void observe(observer::shard_event&& event) noexcept;
-  /// Writes and delivers what is left. False when an observer or a file system took too long. An
-  /// observer that takes too long does not keep the outputs from being written a last time.
+  /// Delivers the events that wait, and writes the outputs a last time, even when an observer takes
+  /// too long. False when an observer or a file system took too long.
   bool finish(std::chrono::steady_clock::time_point deadline);
 
  private:
@@ -58,7 +60,8 @@ class observation {
   io::task_thread thread_;
 };
 
-/// As with_environment of log_options.
+/// The options with the values of the environment. A bad value changes nothing, and is described in
+/// `problems`.
 metrics_options with_environment(metrics_options options, const detail::environment& variables,
                                  std::vector<std::string>& problems);
 

@@ -451,10 +451,12 @@ milliseconds failure_handling::backoff(const failure& one) const {
 /// The same in every run with the same seed, so that a test's time does not vary.
 std::uint64_t failure_handling::random(const record& failed, int failures) const {
   constexpr std::uint64_t spread = 0x9E3779B97F4A7C15;
+  const auto* const scheduler = service_->scheduler();
+  const std::uint64_t seed = scheduler != nullptr ? scheduler->seed() : 0;
   return hash(failed.sequence_number(),
               hash(shard_.shard_id(),
                    (failed.sub_sequence_number() << 32U | static_cast<std::uint64_t>(failures)) +
-                       service_->seed() * spread));
+                       seed * spread));
 }
 
 void failure_handling::log(log_level level, const std::string& beginning, const record& subject,

@@ -29,7 +29,7 @@ constexpr std::array<std::uint32_t, 256> values_at(int shift) {
   return values;
 }
 
-// One table per place in a group, so that a group is four loads and three ors.
+// Each place in a group has a table, so that a group is four loads and three ors.
 constexpr auto first = values_at(18);
 constexpr auto second = values_at(12);
 constexpr auto third = values_at(6);
@@ -69,14 +69,14 @@ base64_result decode_base64_with(base64_blocks blocks, char* text, std::size_t s
     store(out, bits);
     out += 3;
   }
-  const std::size_t rest = size - padding - whole;
-  if (rest > 0) {
-    const std::uint32_t bits = first[in[whole]] | (rest > 1 ? second[in[whole + 1]] : 0) |
-                               (rest > 2 ? third[in[whole + 2]] : 0);
-    if (bits >= bad) return bad_character(in, whole, whole + rest, whole / 4);
-    if (padding == 0 || rest == 1) return {size, "is base64 that is cut off", whole / 4};
+  const std::size_t last_group = size - padding - whole;
+  if (last_group > 0) {
+    const std::uint32_t bits = first[in[whole]] | (last_group > 1 ? second[in[whole + 1]] : 0) |
+                               (last_group > 2 ? third[in[whole + 2]] : 0);
+    if (bits >= bad) return bad_character(in, whole, whole + last_group, whole / 4);
+    if (padding == 0 || last_group == 1) return {size, "is base64 that is cut off", whole / 4};
     *out++ = static_cast<char>(bits >> 16);
-    if (rest == 3) *out++ = static_cast<char>(bits >> 8);
+    if (last_group == 3) *out++ = static_cast<char>(bits >> 8);
   }
   return {static_cast<std::size_t>(out - text)};
 }
@@ -87,7 +87,7 @@ base64_result decode_base64(char* text, std::size_t size) noexcept {
 }
 
 void restore_base64(char* text, std::size_t groups) noexcept {
-  // From the end: a group's text covers the bytes of the groups after it.
+  // The last group comes first: a group's text covers the bytes of the groups after it.
   for (std::size_t i = groups; i-- > 0;) {
     const auto byte = [&](std::size_t place) {
       return static_cast<std::uint32_t>(static_cast<unsigned char>(text[3 * i + place]));
@@ -101,13 +101,13 @@ void restore_base64(char* text, std::size_t groups) noexcept {
 
 #if defined(__x86_64__) && defined(__GNUC__)
 
-// base64 with AVX2. Compiled for these functions only: the library itself runs on any
+// base64 with AVX2. Only these functions are compiled for it: the library itself runs on any
 // processor.
 namespace {
 
-// A character is looked up by its halves. Upper halves with the same set of valid lower halves
-// share a bit; a lower half has the bits of those in whose set it is not. So a character is valid
-// when its halves have no bit in common.
+// A character is looked up by its halves of four bits. Upper halves with the same set of valid
+// lower halves share a bit; a lower half has the bits of the sets that it is not in. So a character
+// is valid when its halves have no bit in common.
 enum : std::uint8_t { plus_and_slash = 1, digits = 2, letters_1 = 4, letters_2 = 8, nothing = 16 };
 
 constexpr std::uint8_t set_of(std::size_t upper) {
@@ -134,8 +134,8 @@ constexpr table make_missing() {
   return missing;
 }
 
-// What to add to a character for its value: the same for all of an upper half, but for '/', which
-// takes the free place before that of '+'.
+// What must be added to a character for its value. It depends on the upper half alone, but for '/',
+// which takes the free place before that of '+'.
 constexpr table make_offsets() {
   table offsets{};
   for (std::size_t value = 0; value < base64_alphabet.size(); ++value) {
@@ -183,7 +183,7 @@ KCLXX_AVX2 std::size_t decode_with_avx2(char* text, std::size_t size) noexcept {
     if (_mm256_testz_si256(set, _mm256_shuffle_epi8(all_missing, lower)) == 0) break;
     const __m256i place = _mm256_add_epi8(upper, _mm256_cmpeq_epi8(in, slash));
     const __m256i values = _mm256_add_epi8(in, _mm256_shuffle_epi8(all_offsets, place));
-    // 8 bytes more than there are: they end at or before the characters just read.
+    // This writes 8 bytes too many. They end at or before the last character that was read.
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), pack(values));
     out += 24;
   }
@@ -206,12 +206,12 @@ uint8x16x4_t lookup_table(const std::uint8_t* table) {
   return {{vld1q_u8(table), vld1q_u8(table + 16), vld1q_u8(table + 32), vld1q_u8(table + 48)}};
 }
 
-// A lookup gives 0 for an index from 64 on, so each half of the table gives what the other does not
-// have. What is above both is bad by its bit 7.
+// A lookup gives 0 for an index from 64 on, so the two halves of the table are looked up and
+// joined. A character from 128 on is in neither half: its bit 7 makes it bad.
 uint8x16_t value_of(uint8x16_t characters, const uint8x16x4_t& low, const uint8x16x4_t& high) {
   const uint8x16_t from_high = vqtbl4q_u8(high, veorq_u8(characters, vdupq_n_u8(64)));
-  const uint8x16_t found = vorrq_u8(vqtbl4q_u8(low, characters), from_high);
-  return vorrq_u8(found, vandq_u8(characters, vdupq_n_u8(base64_bad)));
+  const uint8x16_t values = vorrq_u8(vqtbl4q_u8(low, characters), from_high);
+  return vorrq_u8(values, vandq_u8(characters, vdupq_n_u8(base64_bad)));
 }
 
 // The load takes 64 characters apart by their place in a group, and the store puts the three bytes

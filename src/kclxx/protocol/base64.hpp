@@ -9,8 +9,8 @@
 
 namespace kclxx::protocol {
 
-/// Appends `bytes` as standard base64 with padding: for parked records, and for those who play the
-/// daemon.
+/// Appends `bytes` as standard base64 with padding: for parked records, and for the lines of a
+/// daemon that is played.
 void append_base64(std::string& out, std::string_view bytes);
 
 inline constexpr std::string_view base64_alphabet =
@@ -23,22 +23,22 @@ struct base64_result {
 };
 
 /// Decodes standard base64, with padding, over its own text. Unused bits of the last character
-/// are ignored, as Java's decoders do. Touches no byte outside of the text. Vectorized where this
-/// processor can.
+/// are ignored, as the daemon's decoder does. Touches no byte outside of the text. Vectorized where
+/// this processor can.
 base64_result decode_base64(char* text, std::size_t size) noexcept;
 
-/// Undoes what a decoding that failed did: puts the text of that many groups back.
+/// Undoes a decoding that failed after `groups` groups: puts their text back.
 void restore_base64(char* text, std::size_t groups) noexcept;
 
-/// Decodes many characters a step over their own text, and stops before the first step that has a
-/// character outside of the alphabet or that it cannot do. `size` is a multiple of four. Returns
-/// the characters taken, a multiple of four.
+/// Decodes text in place, many characters in a step. It stops before the first step that has a
+/// character outside of the alphabet, and before a last step that is too short. `size` is a
+/// multiple of four. Returns how many characters it took, a multiple of four.
 using base64_blocks = std::size_t (*)(char* text, std::size_t size) noexcept;
 
-/// The one for this processor; null where it lacks what that takes.
+/// The function for this processor; null if the processor has no such instructions.
 base64_blocks vectorized_base64_blocks() noexcept;
 
-/// As decode_base64, with one of them; null: one group of four characters at a time.
+/// Decodes as decode_base64 does, with these blocks first. Null: by groups of four characters.
 base64_result decode_base64_with(base64_blocks blocks, char* text, std::size_t size) noexcept;
 
 inline constexpr std::uint8_t base64_bad = 0x80;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequence numbers as text: no record gets a sequence_position of its own while decoding. And what
-// a number may be.
+// Sequence numbers as text, since the decoder makes no sequence_position for a record; and the
+// limits of numbers.
 #pragma once
 
 #include <algorithm>
@@ -13,18 +13,20 @@
 
 namespace kclxx::protocol {
 
-/// record shows a system_clock::time_point, which counts nanoseconds: up to the year 2262.
+/// The latest time of a record, in the year 2262: it has a system_clock::time_point, which counts
+/// nanoseconds.
 inline constexpr std::int64_t most_milliseconds =
     std::numeric_limits<std::int64_t>::max() / 1'000'000;
 
-/// 1 to 129 decimal digits.
+/// Whether the text has 1 to 129 decimal digits, and nothing else.
 inline bool is_sequence_number(std::string_view text) noexcept {
-  unsigned char beyond = 0;
+  // Without a branch for each character.
+  unsigned char largest = 0;
   for (const char c : text) {
     const auto value = static_cast<unsigned char>(c - '0');
-    beyond = std::max(beyond, value);
+    largest = std::max(largest, value);
   }
-  return !text.empty() && text.size() <= sequence_position::capacity && beyond <= 9;
+  return !text.empty() && text.size() <= sequence_position::capacity && largest <= 9;
 }
 
 inline std::string describe_bad_digits(std::string_view text) {
@@ -35,7 +37,7 @@ inline std::string describe_bad_digits(std::string_view text) {
   return text.empty() ? "is empty" : "is not a decimal number";
 }
 
-/// Below, equal to or above 0, as numbers. An empty text is 0.
+/// Compares as numbers: the result is below, equal to or above 0. An empty text is the number 0.
 inline int compare_digits(std::string_view a, std::string_view b) noexcept {
   while (!a.empty() && a.front() == '0') a.remove_prefix(1);
   while (!b.empty() && b.front() == '0') b.remove_prefix(1);

@@ -37,7 +37,7 @@ struct failure {
        line.is_too_short() ? "is not valid JSON: it ends too early" : "is not valid JSON");
 }
 
-/// Finds the action, which decides what the other fields are. The first one counts.
+/// Finds the action, which decides what the other fields are. Of two actions the first counts.
 class action_search : public json_events<action_search> {
  public:
   explicit action_search(json_line& line) : json_events(line) {}
@@ -66,9 +66,9 @@ class action_search : public json_events<action_search> {
   std::optional<std::string> action_;
 };
 
-/// Reads the fields of one line. Texts are views into the line: one with escapes is written over
-/// its escaped form, which is longer. `records` has what was read of the line already, the highest
-/// of which is `known`.
+/// Reads the fields of a line. Texts are views into the line: a text with escapes is written over
+/// its escaped form, which is longer. `records` has the records that were read ahead, and `known`
+/// is the highest position among them.
 class field_reader : public json_events<field_reader> {
  public:
   field_reader(json_line& line, const std::string& action, std::vector<record>& records,
@@ -100,10 +100,10 @@ class field_reader : public json_events<field_reader> {
   [[nodiscard]] std::string_view kept(std::string_view text) const;
   [[nodiscard]] std::optional<std::string_view> string(const json_value& value) const;
   [[nodiscard]] std::string required_string(const json_value& value) const;
-  /// std::nullopt for a time that no record can show. The batch names the first one.
+  /// std::nullopt for a time that no record can show. The batch names the first such time.
   std::optional<std::chrono::milliseconds> time(const json_value& value);
   [[nodiscard]] std::uint64_t sub_sequence(const json_value& value) const;
-  /// Decoded from base64, in place.
+  /// Decodes base64 in place.
   [[nodiscard]] std::optional<std::string_view> data(const json_value& value) const;
 
   void take_line_field(const json_value& value);
@@ -192,7 +192,7 @@ std::optional<std::chrono::milliseconds> field_reader::time(const json_value& va
 
 std::uint64_t field_reader::sub_sequence(const json_value& value) const {
   if (value.kind == json_value::type::null) return 0;
-  // The daemon's own type is a Java long: it drops a checkpoint with a higher one.
+  // The daemon's own type has 63 bits: it drops a checkpoint with a higher number.
   if (value.kind != json_value::type::integer || value.integer < 0) {
     fail_here("is not an integer from 0 on");
   }
@@ -291,7 +291,7 @@ void field_reader::on_end() {
   }
 }
 
-/// The last of two equal fields counts. Only the first continues what read_ahead has decoded.
+/// The last of two fields `records` counts. Only the first continues what read_ahead has decoded.
 void field_reader::begin_records() {
   level_ = level::records;
   has_records_ = true;
@@ -379,7 +379,7 @@ std::variant<message, decode_error> decoder::decode(char* line, std::size_t leng
     records.clear();
     arena.clear();
   }
-  // Defined values for those who look ahead; the bytes are the caller's to give.
+  // The parsers look ahead, and zeros end every text. The caller gives these bytes.
   std::memset(line + length, 0, padding);
   const fast_batch_parser::result known = batch_.finish(line, length, records);
   if (known.is_whole) {
@@ -390,8 +390,8 @@ std::variant<message, decode_error> decoder::decode(char* line, std::size_t leng
     if (auto answer = parse_success(line, length)) return message{"checkpoint", *std::move(answer)};
   } else {
     constexpr std::string_view prologue = fast_batch_parser::prologue;
-    line += known.rest - prologue.size();
-    length -= known.rest - prologue.size();
+    line += known.unparsed_offset - prologue.size();
+    length -= known.unparsed_offset - prologue.size();
     prologue.copy(line, prologue.size());
   }
   try {

@@ -22,8 +22,7 @@ struct decode_error {
 
 inline constexpr std::string_view white_space = " \t\r\n";
 
-/// Whether a line has nothing but white space. The daemon writes no such line; one that comes is
-/// skipped.
+/// Whether a line has nothing but white space. The daemon writes no such line; it is skipped.
 inline bool is_blank(std::string_view line) noexcept {
   return line.find_first_not_of(white_space) == std::string_view::npos;
 }
@@ -33,11 +32,12 @@ inline bool is_blank(std::string_view line) noexcept {
 /// Thread safety: none; one decoder per reader.
 class decoder {
  public:
-  /// Bytes after the end of a line that must be readable and writable; their values are free.
+  /// This many bytes after the end of a line must be readable and writable, with any values.
   static constexpr std::size_t padding = 64;
 
-  /// Continues with a line of which `line[0, size)` has arrived: reads what it can of it, in place.
-  /// The line, wherever it then is, and the same `records` and `arena` must go to `decode` next.
+  /// Reads what it can, in place, of a line of which `line[0, size)` has arrived. When the line is
+  /// whole, it must be the next line for `decode`, at any address, with the same `records` and
+  /// `arena`.
   void read_ahead(char* line, std::size_t size, std::vector<record>& records,
                   std::deque<std::string>& arena);
 
@@ -58,7 +58,7 @@ class decoder {
                       bool& replaced_invalid_utf8);
 
   fast_batch_parser batch_;
-  bool is_ahead_ = false;  // of the line that comes next
+  bool is_ahead_ = false;  // read_ahead has read some of the line that decode gets next
 };
 
 }  // namespace kclxx::protocol

@@ -16,7 +16,7 @@ bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')
 
 void append_status(std::string& out, std::string_view action) {
   out.append("\n{\"action\":\"status\",\"responseFor\":");
-  if (std::all_of(action.begin(), action.end(), is_letter)) {  // as good as always
+  if (std::all_of(action.begin(), action.end(), is_letter)) {  // nearly always
     out.append("\"").append(action).append("\"}\n");
   } else {
     append_quoted(out, action);

@@ -9,13 +9,14 @@
 
 namespace kclxx::protocol {
 
-// Each line has just the fields that the daemon knows (it drops a line with any other, P20), ends
-// with a newline and begins with one, so that text left on the pipe cannot be glued to it (P3).
+// A line has only the fields that the daemon knows: the daemon drops a line with a further field
+// (P20). It begins and ends with a newline, so that no text on the pipe is joined to it (P3).
 
 /// Appends a status line for the action of that name.
 void append_status(std::string& out, std::string_view action);
 
-/// Appends a checkpoint line; std::nullopt is the null checkpoint: the shard's end, or everything.
+/// Appends a checkpoint line. std::nullopt is the null checkpoint, which covers everything; at the
+/// shard's end it finishes the shard.
 void append_checkpoint(std::string& out, const std::optional<sequence_position>& position);
 
 }  // namespace kclxx::protocol

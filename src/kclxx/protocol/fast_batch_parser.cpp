@@ -15,13 +15,14 @@ namespace kclxx::protocol {
 
 namespace {
 
-/// Marks the first character that is no digit; those after it may be marked wrongly.
+/// Marks the first character that is no digit; the characters after it may be marked wrongly.
 constexpr word non_digits(word text) noexcept {
   const word values = text ^ each('0');
   return (values | (values + each(6))) & each(0xf0);
 }
 
-/// Of digits less '0': pairs, then fours, then all are joined, each with one multiplication.
+/// The number that eight digits are, each less '0'. Digits are joined to pairs, then to fours, then
+/// to eight, each time with one multiplication.
 constexpr std::uint64_t value_of_digits(word digits) noexcept {
   const word joined = digits * 10 + (digits >> 8U);
   constexpr word pairs = 0x000000ff000000ffU;
@@ -32,8 +33,8 @@ constexpr std::uint64_t value_of_digits(word digits) noexcept {
 
 const char* end_of_digits(const char* text) {
   for (;; text += sizeof(word)) {
-    const word others = non_digits(load(text));
-    if (others != 0) return text + first_marked(others);
+    const word marks = non_digits(load(text));
+    if (marks != 0) return text + first_marked(marks);
   }
 }
 
@@ -41,7 +42,8 @@ const char* end_of_digits(const char* text) {
 /// stays before what it could not take.
 class reader {
  public:
-  /// Of the next record's data so much was searched for its end before.
+  /// `scanned`: how many bytes of the next record's data an earlier call has searched for the
+  /// closing quote.
   reader(char* text, const char* end, std::size_t scanned)
       : at_(text), end_(end), scanned_(scanned) {}
 
@@ -90,14 +92,14 @@ std::string_view reader::up_to(const char* end) {
   return text;
 }
 
-/// Still in base64.
+/// The result is still in base64.
 inline bool reader::data(std::optional<std::string_view>& result) {
   if (take("null")) return true;
   if (!take("\"")) return false;
   // The line may be shorter than what arrived of it: a carriage return before its newline is cut.
-  const auto left = static_cast<std::size_t>(end_ - at_);
-  const std::size_t scanned = std::min(scanned_, left);
-  const void* quote = std::memchr(at_ + scanned, '"', left - scanned);
+  const auto size = static_cast<std::size_t>(end_ - at_);
+  const std::size_t scanned = std::min(scanned_, size);
+  const void* quote = std::memchr(at_ + scanned, '"', size - scanned);
   const char* end = quote == nullptr ? end_ : static_cast<const char*>(quote);
   scanned_ = static_cast<std::size_t>(end - at_);
   result = up_to(end);
@@ -118,11 +120,12 @@ inline bool reader::sequence_number(std::string_view& result) {
   return take("\"") && !result.empty() && result.size() <= sequence_position::capacity;
 }
 
-/// Not below 0, and without a sign, a point or an exponent. More than 18 digits are the decoder's.
+/// Takes an integer from 0 on, without a sign, a point or an exponent. A number of more than 18
+/// digits is left to the decoder.
 inline bool reader::natural(std::int64_t& result) {
-  constexpr std::ptrdiff_t most_digits = 18;
+  constexpr std::ptrdiff_t max_digits = 18;
   const char* begin = at_;
-  const char* limit = begin + most_digits;
+  const char* limit = begin + max_digits;
   std::int64_t value = 0;
   // A time has thirteen.
   if (const word text = load(at_); non_digits(text) == 0) {
@@ -150,9 +153,9 @@ inline bool reader::sub_sequence_number(std::uint64_t& result) {
   return true;
 }
 
-/// With what must follow it.
+/// Takes a record if a further record or the end of the array follows it.
 inline std::optional<record> reader::take_record() {
-  // Not a record::fields, which would be cleared as a whole before.
+  // A record::fields would be cleared as a whole first, which takes time.
   std::optional<std::string_view> bytes;
   std::optional<std::string_view> key;
   std::string_view number;
@@ -166,11 +169,12 @@ inline std::optional<record> reader::take_record() {
   take(",\"action\":\"record\"");  // It carries no information.
   if (!take("}") || !(*at_ == ']' || (at_[0] == ',' && at_[1] == '{'))) return std::nullopt;
   scanned_ = 0;
+  // Comes last, since it changes the line: a record that is not taken must stay as it was.
   if (!decode(bytes)) return std::nullopt;
   return record({bytes, key, number, sub_number, arrival});
 }
 
-/// Last, since it is what changes the line.
+/// Decodes base64 in place. If it is none, the line is as before.
 bool reader::decode(std::optional<std::string_view>& data) {
   if (!data) return true;
   // The text belongs to the line, which is ours to write.
@@ -184,7 +188,7 @@ bool reader::decode(std::optional<std::string_view>& data) {
   return true;
 }
 
-record rebased_record(const record& source, const char* old_line, const char* new_line) {
+record rebased_record(const record& source, std::uintptr_t old_line, const char* new_line) {
   auto [data, partition_key, sequence_number, sub_sequence_number, arrival] = source.as_fields();
   if (data) data = rebased(*data, old_line, new_line);
   if (partition_key) partition_key = rebased(*partition_key, old_line, new_line);
@@ -194,23 +198,23 @@ record rebased_record(const record& source, const char* old_line, const char* ne
 
 }  // namespace
 
-// A line moves when its buffer grows, which it does by doubling.
+// A line moves when its buffer grows. The buffer doubles, so that happens a few times in a line.
 void fast_batch_parser::rebase(char* line, std::vector<record>& records) {
-  const char* before = std::exchange(line_, line);
-  if (before == line) return;
-  highest_.rebase(before, line);
-  for (record& moved : records) moved = rebased_record(moved, before, line);
+  const auto old_line = reinterpret_cast<std::uintptr_t>(std::exchange(line_, line));
+  if (old_line == reinterpret_cast<std::uintptr_t>(line)) return;
+  highest_.rebase(old_line, line);
+  for (record& moved : records) moved = rebased_record(moved, old_line, line);
 }
 
-/// Whether there are records to be read.
+/// Whether records may come next.
 bool fast_batch_parser::begin(char* line, std::size_t size, std::vector<record>& records) {
   if (state_ == state::before_records) {
     line_ = line;
     if (size <= prologue.size()) return false;
-    at_ = prologue.size();
+    parsed_bytes_ = prologue.size();
     state_ = state::unparsable;
     if (std::string_view(line, size).starts_with(prologue)) {
-      state_ = line[at_] == ']' ? state::after_records : state::in_records;
+      state_ = line[parsed_bytes_] == ']' ? state::after_records : state::in_records;
     }
   } else {
     rebase(line, records);
@@ -219,20 +223,21 @@ bool fast_batch_parser::begin(char* line, std::size_t size, std::vector<record>&
 }
 
 void fast_batch_parser::take_records(std::size_t size, std::vector<record>& records) {
-  reader from(line_ + at_, line_ + size, scanned_);
+  reader from(line_ + parsed_bytes_, line_ + size, scanned_bytes_of_data_);
   do {
-    const auto found = from.take_record();
-    if (!found) {
-      scanned_ = from.scanned();
-      // Near the end it may only be cut off. Else it need not be looked at again.
-      const auto left = static_cast<std::size_t>(line_ + size - from.at());
-      if (left > look_ahead) state_ = state::unparsable;
+    const auto taken = from.take_record();
+    if (!taken) {
+      scanned_bytes_of_data_ = from.scanned();
+      // Near the end of what has arrived the record may only be cut off. If it is not, it never
+      // becomes parsable.
+      const auto unread_bytes = static_cast<std::size_t>(line_ + size - from.at());
+      if (unread_bytes > look_ahead) state_ = state::unparsable;
       return;
     }
-    highest_.take(found->sequence_number(), found->sub_sequence_number());
-    records.push_back(*found);
+    highest_.take(taken->sequence_number(), taken->sub_sequence_number());
+    records.push_back(*taken);
     if (!from.take(",")) state_ = state::after_records;
-    at_ = static_cast<std::size_t>(from.at() - line_);
+    parsed_bytes_ = static_cast<std::size_t>(from.at() - line_);
   } while (state_ == state::in_records);
 }
 
@@ -243,16 +248,16 @@ void fast_batch_parser::read_ahead(char* line, std::size_t size, std::vector<rec
 fast_batch_parser::result fast_batch_parser::finish(char* line, std::size_t length,
                                                     std::vector<record>& records) {
   read_ahead(line, length, records);
-  result found;
-  if (!records.empty()) found.rest = at_;
+  result batch;
+  if (!records.empty()) batch.unparsed_offset = parsed_bytes_;
   if (state_ == state::after_records) {
-    reader from(line + at_, line + length, 0);
-    found.is_whole = from.take("],\"millisBehindLatest\":") &&
-                     from.time(found.millis_behind_latest) && from.take("}") && from.is_at_end();
+    reader from(line + parsed_bytes_, line + length, 0);
+    batch.is_whole = from.take("],\"millisBehindLatest\":") &&
+                     from.time(batch.millis_behind_latest) && from.take("}") && from.is_at_end();
   }
-  found.highest = highest_;
+  batch.highest = highest_;
   *this = {};
-  return found;
+  return batch;
 }
 
 std::optional<checkpoint_answer> parse_success(char* line, std::size_t length) {

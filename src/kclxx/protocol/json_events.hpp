@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A line of JSON as events, by nlohmann_json's parser. What the parser does otherwise than the wire
-// needs it is set right here: it copies each string, refuses numbers that no double holds, takes a
-// NUL for the end and skips a byte order mark.
+// A line of JSON as events, by nlohmann_json's parser. The parser copies each string, refuses
+// numbers that no double holds, takes a NUL for the end and skips a byte order mark. The wire needs
+// none of that, so the classes here set it right.
 #pragma once
 
 #include <algorithm>
@@ -20,14 +20,14 @@
 
 namespace kclxx::protocol {
 
-/// A value of a line; of an array or an object its beginning.
+/// A value of a line; for an array or an object, its beginning.
 struct json_value {
   enum class type { null, boolean, integer, other_number, string, array, object };
 
   type kind;
   std::int64_t integer = 0;
-  double number = 0;        ///< of other_number: what is no std::int64_t. It may be infinite.
-  std::string_view text{};  ///< a string; other_number and a boolean as they are written
+  double number = 0;        ///< of other_number, which no std::int64_t holds. It may be infinite.
+  std::string_view text{};  ///< the string; other_number and a boolean as they are written
 };
 
 /// A double that the parser takes for finite, whatever its value is.
@@ -45,11 +45,11 @@ struct unbounded_double {
   // NOLINTEND(google-explicit-constructor)
 };
 
-/// The characters of a line for the parser. Of a string without escapes it gets the quotes alone:
+/// The characters of a line for the parser. It gets only the quotes of a string without escapes:
 /// that text is in the line already.
 class json_line {
  public:
-  /// line[0, size) is UTF-8 without a NUL, and zeros follow it, eight at least.
+  /// Precondition: line[0, size) is UTF-8 without a NUL, and at least eight zeros follow it.
   json_line(char* line, std::size_t size) : at_(line), end_(line + size) {}
 
   class iterator {
@@ -134,9 +134,9 @@ class json_line {
 ///   void on_key(std::string_view)     a field of an object that was entered
 ///   void on_value(const json_value&)  a scalar; or an array or object that is not entered
 ///   bool enters(json_value::type)     whether events of this array or object are wanted
-///   void on_end()                     one that was entered has ended
+///   void on_end()                     an array or object that was entered has ended
 ///   void on_bad_json()                always throws
-///   bool is_done()                    nothing more is wanted
+///   bool is_done()                    no further event is wanted
 /// A text lives as long as the call, unless the line has it (json_line::is_string_plain).
 template <class Walk>
 class json_events {
@@ -161,7 +161,7 @@ class json_events {
     return take_value({json_value::type::string, 0, 0, string_text(text)});
   }
   template <class Bytes>
-  bool binary(Bytes&) {  // of other formats
+  bool binary(Bytes&) {  // JSON has no such value
     return false;
   }
   bool start_object(std::size_t) { return begin(json_value::type::object); }
@@ -181,7 +181,7 @@ class json_events {
  protected:
   explicit json_events(json_line& line) : line_(line) {}
 
-  /// A value that is nested more deeply takes a bit of memory for each level, and no stack.
+  /// Nesting takes a bit of memory for each level, and no stack.
   void parse() {
     using json = nlohmann::basic_json<std::map, std::vector, std::string, bool, std::int64_t,
                                       std::uint64_t, unbounded_double>;

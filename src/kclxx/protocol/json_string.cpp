@@ -85,7 +85,7 @@ void append_utf8(std::string& out, unsigned code_point) {
 constexpr std::string_view escaped_letters = "\"\\/bfnrt";
 constexpr std::string_view meant_letters = "\"\\/\b\f\n\r\t";
 
-/// Appends what the escape at the beginning of `text` means, and takes it away. False for none.
+/// Appends what the escape at the beginning of `text` means, and removes it. False if it is none.
 bool take_escape(std::string_view& text, std::string& out, bool& replaced) {
   if (const auto pair = surrogate_pair(text)) {
     text.remove_prefix(2 * escape_size);
@@ -136,16 +136,16 @@ std::optional<std::string> unescape(std::string_view token, bool& replaced) {
   if (token.size() < 2 || token.front() != '"' || token.back() != '"' || !is_utf8(token)) {
     return std::nullopt;
   }
-  std::string_view rest = token.substr(1, token.size() - 2);
+  std::string_view unread = token.substr(1, token.size() - 2);
   std::string text;
   bool has_replaced = false;
-  while (!rest.empty()) {
+  while (!unread.empty()) {
     const auto plain = static_cast<std::size_t>(
-        std::find_if(rest.begin(), rest.end(), needs_escape) - rest.begin());
-    text.append(rest.substr(0, plain));
-    rest.remove_prefix(plain);
-    if (rest.empty()) break;
-    if (rest.front() != '\\' || !take_escape(rest, text, has_replaced)) return std::nullopt;
+        std::find_if(unread.begin(), unread.end(), needs_escape) - unread.begin());
+    text.append(unread.substr(0, plain));
+    unread.remove_prefix(plain);
+    if (unread.empty()) break;
+    if (unread.front() != '\\' || !take_escape(unread, text, has_replaced)) return std::nullopt;
   }
   if (has_replaced) replaced = true;
   return text;

@@ -35,10 +35,10 @@ struct lease_lost {};
 struct shard_ended {};
 struct shutdown_requested {};
 
-/// The answer to a checkpoint; `error` is the simple name of a Java exception.
+/// The answer to a checkpoint; `error` is the simple name of the daemon's exception.
 struct checkpoint_answer {
   std::optional<std::string> error{};
-  /// The position that it answers; std::nullopt for the null checkpoint.
+  /// The checkpoint's position; std::nullopt for the null checkpoint.
   std::optional<sequence_position> position{};
 };
 
@@ -55,7 +55,7 @@ inline constexpr const char* unknown_shutdown_reason =
 /// An action that this version does not know.
 struct unknown_action {};
 
-/// What the daemon can ask of the child: a callback for each, and a status in answer.
+/// What the daemon can ask of the child. Each has a callback, and a status answers it.
 using action_kind = observer::callback_kind;
 
 inline constexpr const char* action_names[] = {"initialize", "processRecords", "leaseLost",
@@ -77,7 +77,7 @@ constexpr std::optional<action_kind> action_named(std::string_view name) noexcep
 struct message {
   /// The action's name as it came: a status must repeat it ("leaseLost" or "shutdown").
   std::string action;
-  /// First the actions, in action_kind's order.
+  /// The actions come first, in action_kind's order.
   std::variant<initialize, process_records, lease_lost, shard_ended, shutdown_requested,
                checkpoint_answer, unknown_action>
       body;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text eight characters at a time.
+// Functions that look at eight characters of a text at a time.
 #pragma once
 
 #include <bit>
@@ -32,14 +32,13 @@ struct plain_text {
   bool is_ascii;
 };
 
-/// Up to the first character that ends a string or cannot be in it unescaped: a quote, a backslash,
-/// a control character. There is one: the zeros after the line.
+/// Takes the text up to the first character that ends a string or cannot be in it unescaped: a
+/// quote, a backslash, a control character. The zeros after the line are such characters.
 inline plain_text take_plain_text(const char* begin) {
   word seen = 0;
   for (;; begin += sizeof(word)) {
     const word text = load(begin);
-    // The first one is marked by the high bit of a byte that becomes negative; those after it may
-    // be marked wrongly.
+    // A byte that becomes negative marks its character. Only the first mark is certain.
     const word marks =
         ((text - each(0x20)) | ((text ^ each('"')) - each(1)) | ((text ^ each('\\')) - each(1))) &
         ~text & high_bits;

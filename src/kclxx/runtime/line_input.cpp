@@ -25,7 +25,7 @@ void line_input::read() {
 
 std::optional<line_decoder::outcome> line_input::next() {
   if (has_ended_) return std::nullopt;
-  // In lockstep nothing follows a line: then no memory is taken for a next one.
+  // In lockstep nothing follows a line, so no memory is taken for a next line.
   if (reader_.has_unread()) {
     auto memory = take_memory();
     std::size_t length = 0;
@@ -48,8 +48,8 @@ std::optional<line_decoder::outcome> line_input::next() {
   return std::nullopt;
 }
 
-/// A last line without its newline still counts if it is a message: a file written by hand may end
-/// so. Anything else broke off.
+/// A last line without its newline counts if it is a message, since a file that is written by hand
+/// may end so. If it is none, the input broke off.
 line_decoder::outcome line_input::last() {
   auto memory = take_memory();
   std::size_t length = 0;

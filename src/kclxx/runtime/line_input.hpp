@@ -11,11 +11,12 @@
 
 namespace kclxx::runtime {
 
-/// The daemon's lines, decoded: read() once, then next() until there is no more.
+/// Reads and decodes the daemon's lines. Call read() once, then next() until it returns
+/// std::nullopt, and so on.
 ///
 /// Memory for large lines is reused while they keep coming, and given back after 16 smaller lines
 /// or a second without any line.
-/// Thread safety: none; belongs to whichever thread reads.
+/// Thread safety: none; belongs to the thread that reads.
 class line_input {
  public:
   static constexpr std::chrono::milliseconds idle_time{1000};
@@ -24,16 +25,17 @@ class line_input {
 
   /// Precondition: reading does not block.
   void read();
-  /// The next line of what was read, or the end after the last one.
+  /// The next line that was read, or the end after the last line.
   std::optional<driver::line_decoder::outcome> next();
-  /// Whether next() has to be asked.
+  /// False when next() would return std::nullopt.
   [[nodiscard]] bool may_have_line() const noexcept { return may_have_line_; }
-  /// Nothing follows: next() has given the end, or a line that is too long.
+  /// Whether next() has given the end, or a line that is too long.
   [[nodiscard]] bool has_ended() const noexcept { return has_ended_; }
 
   /// Whether memory is held that `on_idle` would give back.
   [[nodiscard]] bool holds_large_memory() const noexcept { return holds_large_; }
-  /// Call it about once in idle_time while holds_large_memory().
+  /// Gives large memory back if it is idle. Call it about once in idle_time while
+  /// holds_large_memory().
   void on_idle();
 
  private:
@@ -47,14 +49,15 @@ class line_input {
   io::line_reader reader_;
   driver::line_decoder decoder_;
   driver::batch_memory_pool pool_;
-  std::shared_ptr<driver::batch_memory> arriving_;  // of a line that was begun to be read
+  /// The memory of the line that is arriving, if its beginning has been decoded.
+  std::shared_ptr<driver::batch_memory> arriving_;
   std::chrono::steady_clock::time_point last_line_{};
   int small_lines_ = 0;
   int error_ = 0;  // errno's, of the last read
   bool holds_large_ = false;
   bool may_have_line_ = false;
   bool is_at_end_ = false;
-  bool is_in_line_ = false;  // the end is
+  bool is_in_line_ = false;  // the input has ended in the middle of a line
   bool has_ended_ = false;
 };
 

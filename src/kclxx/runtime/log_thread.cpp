@@ -16,13 +16,14 @@ namespace kclxx::runtime {
 
 using clock = std::chrono::steady_clock;
 
-/// Shared with the thread, which may outlive the object when a line cannot be written.
+/// Shared with the thread, which may outlive the object when a line cannot be written. Any thread
+/// takes room, and the thread of the log returns it, so the numbers are atomic.
 struct log_thread::state {
-  /// One line fits always.
+  /// An empty queue takes any line.
   bool take_room(log_level level, std::size_t size) {
     const std::size_t share = level == log_level::error ? 2 : 1;
-    const bool has_room = waiting++ < share * most_waiting;
-    const bool has_memory = (bytes += size) - size < share * most_waiting_bytes;
+    const bool has_room = waiting++ < share * max_waiting;
+    const bool has_memory = (waiting_bytes += size) - size < share * max_waiting_bytes;
     if (has_room && has_memory && !is_cut) return true;
     return_room(size);
     ++dropped;
@@ -30,7 +31,7 @@ struct log_thread::state {
   }
   void return_room(std::size_t size) {
     --waiting;
-    bytes -= size;
+    waiting_bytes -= size;
   }
   template <class WriteLine>
   void write_next(std::size_t size, const WriteLine& write_line) {
@@ -40,6 +41,8 @@ struct log_thread::state {
     } else {
       write_line();
     }
+    // The lost lines are counted after the last line that is not lost. A line that another thread
+    // posts at this moment is counted by the next call.
     if (waiting > 0) return;
     if (const std::size_t count = dropped.exchange(0); count > 0) {
       write({.level = log_level::warning,
@@ -52,9 +55,9 @@ struct log_thread::state {
   const int descriptor;
   const std::function<void(const log_entry&)> write;
   std::atomic<std::size_t> waiting = 0;
-  std::atomic<std::size_t> bytes = 0;  // of those
+  std::atomic<std::size_t> waiting_bytes = 0;
   std::atomic<std::size_t> dropped = 0;
-  std::atomic<bool> is_cut = false;
+  std::atomic<bool> is_cut = false;  // lines that wait are dropped: finish() has given them up
 };
 
 log_thread::log_thread(int descriptor, std::function<void(const log_entry&)> write)
@@ -92,6 +95,7 @@ bool log_thread::finish(std::chrono::milliseconds patience, clock::time_point la
                         std::chrono::milliseconds for_count) {
   const auto to = open_state();
   if (!to) return drain(latest);
+  // As long as lines are taken, the wait goes on.
   for (std::size_t before = to->waiting;; before = to->waiting) {
     if (drain(std::min(clock::now() + patience, latest))) return true;
     if (clock::now() >= latest || to->waiting >= before) break;
@@ -102,7 +106,8 @@ bool log_thread::finish(std::chrono::milliseconds patience, clock::time_point la
 
 void log_thread::abandon() {
   thread_.abandon();
-  const auto dropped = [this] {  // destroyed without the lock
+  // The write function may be the program's, so it is destroyed without the lock.
+  const auto dropped = [this] {
     const std::lock_guard lock(mutex_);
     return std::exchange(state_, nullptr);
   }();
@@ -113,12 +118,12 @@ void log(const run_options& options, log_level level, const std::string& text) {
   const log_entry entry{level, {}, detail::printable(text)};
   try {
     if (options.log) return options.log(entry);
-  } catch (...) {  // NOLINT(bugprone-empty-catch): it goes to stderr, as without a function
+  } catch (...) {  // NOLINT(bugprone-empty-catch): the line goes to stderr then
   }
   const std::string line = observability::text_line(entry);
-  std::string_view rest = line;
-  // Unbuffered, so that std::_Exit loses nothing; a closed descriptor must not end the shard.
-  static_cast<void>(io::write_now(STDERR_FILENO, rest));
+  std::string_view unwritten = line;
+  // Unbuffered, so that std::_Exit loses nothing. A closed descriptor must not end the shard.
+  static_cast<void>(io::write_now(STDERR_FILENO, unwritten));
 }
 
 void log_failure(const run_options& options, const std::exception& error) {

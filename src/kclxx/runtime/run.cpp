@@ -19,7 +19,7 @@
 #include "io/signals.hpp"
 #include "io/stdio_guard.hpp"
 #include "runtime/log_thread.hpp"
-#include "runtime/shard_runtime.hpp"
+#include "runtime/shard_host_threads.hpp"
 #include "sharing/inheritance.hpp"
 #include "sharing/resident.hpp"
 
@@ -33,27 +33,27 @@ class handed_session final : public sharing::shard_session {
   handed_session(const sharing::handed_shard& shard, io::event_loop& loop,
                  std::function<void()> on_stuck, const processor_factory& make_processor,
                  const run_options& options)
-      : runtime_(make_runtime(configuration(shard, loop), make_processor, options,
-                              variables_of(shard), std::move(on_stuck))),
+      : threads_(make_host_threads(configuration(shard, loop), make_processor, options,
+                                   variables_of(shard), std::move(on_stuck))),
         options_(options) {}
 
   exit_status serve() override {
     try {
-      return runtime_->serve();
+      return threads_->serve();
     } catch (const std::exception& error) {
       log_failure(options_, error);
       return exit_status::start_failed;
     }
   }
-  void leave_loop() override { runtime_->dialogue().leave_loop(); }
-  void end_input() override { runtime_->dialogue().end_input(); }
+  void leave_loop() override { threads_->host().leave_loop(); }
+  void end_input() override { threads_->host().end_input(); }
 
  private:
   static detail::environment variables_of(const sharing::handed_shard& shard) {
     return [&shard](const char* name) { return shard.variable(name); };
   }
-  static shard_runtime::configuration configuration(const sharing::handed_shard& shard,
-                                                    io::event_loop& loop) {
+  static shard_host_threads::configuration configuration(const sharing::handed_shard& shard,
+                                                         io::event_loop& loop) {
     io::enlarge_pipe(shard.input.get());
     return {.input = shard.input.get(),
             .output = shard.output.get(),
@@ -63,7 +63,7 @@ class handed_session final : public sharing::shard_session {
             .shared_loop = &loop};
   }
 
-  std::shared_ptr<shard_runtime> runtime_;
+  std::shared_ptr<shard_host_threads> threads_;
   const run_options& options_;
 };
 
@@ -76,8 +76,8 @@ void share(std::function<Result(Arguments...)>& function) {
   };
 }
 
-/// Copies of the options have the user's functions in common: to copy or destroy one runs none of
-/// the user's code, which the loop of all shards would wait for.
+/// Options whose copies share the user's functions. So a copy is made and destroyed without user
+/// code, for which the loop of all shards would wait.
 run_options with_shared_functions(run_options options) {
   share(options.log);
   share(options.metrics.own_metrics);
@@ -98,7 +98,7 @@ exit_status run_resident(sharing::inheritance start, const processor_factory& ma
                                                 shared_options);
       },
       std::max(detail::clamped(options.grace_time), least_teardown));
-  // A thread that was abandoned uses what the end of main destroys.
+  // A thread that was abandoned may use objects that the end of main destroys.
   if (status != exit_status::ok) std::_Exit(static_cast<int>(status));
   return status;
 }
@@ -111,9 +111,9 @@ namespace kclxx {
 
 namespace {
 
-using runtime::shard_runtime;
+using runtime::shard_host_threads;
 
-/// The parent, if it may be a daemon: who writes to the input lives, and has started this process.
+/// The parent process, if it may be the daemon. It is not when the writer of the input has hung up.
 io::process_identity parent_daemon(const io::stdio_guard& stdio) {
   if (io::is_file(stdio.input()) || stdio.input_is_terminal()) return {};
   const io::process_identity parent = io::parent_process();
@@ -121,11 +121,12 @@ io::process_identity parent_daemon(const io::stdio_guard& stdio) {
   return ::poll(&input, 1, 0) == 0 ? parent : io::process_identity{};
 }
 
-exit_status serve(const shard_runtime::configuration& configuration,
+exit_status serve(const shard_host_threads::configuration& configuration,
                   const processor_factory& make_processor, const run_options& options) {
   try {
     make_processor.require_valid();
-    return runtime::make_runtime(configuration, make_processor, options, detail::own_environment)
+    return runtime::make_host_threads(configuration, make_processor, options,
+                                      detail::own_environment)
         ->serve();
   } catch (const std::exception& error) {
     runtime::log_failure(options, error);

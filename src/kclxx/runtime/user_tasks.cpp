@@ -11,7 +11,6 @@
 
 #include "io/copy_guard.hpp"
 #include "io/descriptor.hpp"
-#include "io/signals.hpp"
 #include "observability/log_writer.hpp"
 
 namespace kclxx::runtime {
@@ -19,7 +18,8 @@ namespace kclxx::runtime {
 namespace {
 
 /// A line may come late, when the descriptor is closed and its number is another file's. So lines
-/// have a copy of their own; not of stderr, which nobody closes, and which may be led elsewhere.
+/// have a copy of the descriptor. There is none of stderr: nobody closes that, and the program may
+/// direct it elsewhere.
 std::shared_ptr<log_thread> make_lines(const log_options& options, int descriptor) {
   std::shared_ptr<const io::descriptor> copy;
   if (descriptor != STDERR_FILENO) {
@@ -48,17 +48,15 @@ user_tasks::user_tasks(const run_options& options, int log_descriptor)
       });
 }
 
-user_tasks::~user_tasks() {
-  if (stop_thread_.joinable()) stop_thread_.detach();
+void user_tasks::request_stop() {
+  stop_callbacks_.post([source = stop_]() mutable { source.request_stop(); });
+  is_stop_posted_ = true;
 }
 
-/// A stop_callback may want what a callback holds, or never return: a thread of its own runs it.
-void user_tasks::request_stop() {
-  {
-    const io::signal_block block;
-    stop_thread_ = std::thread([source = stop_]() mutable { source.request_stop(); });
-  }
-  while (!stop_.stop_requested()) std::this_thread::yield();
+void user_tasks::await_stop() const {
+  // std::stop_source sets its state and runs the callbacks in one call, and the first callback may
+  // not return. So nobody can tell this thread when the state is set.
+  while (is_stop_posted_ && !stop_.stop_requested()) std::this_thread::yield();
 }
 
 void user_tasks::log(const log_entry& entry) {
@@ -67,7 +65,7 @@ void user_tasks::log(const log_entry& entry) {
 
 void user_tasks::finish() {
   drain(time_point::max());
-  if (stop_thread_.joinable()) stop_thread_.join();
+  stop_callbacks_.drain(time_point::max());
 }
 
 void user_tasks::end_log_function() {
@@ -77,16 +75,16 @@ void user_tasks::end_log_function() {
 }
 
 void user_tasks::abandon() {
-  thread_.abandon();
+  handlers_.abandon();
   if (log_) log_->abandon();
   lines_->abandon();
 }
 
 bool sleep_until(std::chrono::steady_clock::time_point deadline, const std::stop_token& stop) {
   std::mutex mutex;
-  std::condition_variable_any never;
+  std::condition_variable_any never_notified;
   std::unique_lock lock(mutex);
-  never.wait_until(lock, stop, deadline, [] { return false; });
+  never_notified.wait_until(lock, stop, deadline, [] { return false; });
   return !stop.stop_requested();
 }
 

@@ -43,7 +43,7 @@ bool checkpoints::covers_nothing(const sequence_position& position) {
 std::error_code checkpoints::check(const sequence_position& position) const {
   if (covers_nothing(position)) return {};
   if (!position.is_number()) return errc::invalid_position;
-  // Beyond a Java long no record has it, and the daemon would drop the line without an answer.
+  // The daemon's type has 63 bits: it would drop a line with a higher number, without an answer.
   const bool is_representable =
       position.sub_sequence_number() <= std::uint64_t{std::numeric_limits<std::int64_t>::max()};
   if (!is_representable || (position > delivered_ && position > persisted_)) {
@@ -99,8 +99,8 @@ void checkpoints::async_checkpoint(const std::optional<waiter_id>& id,
   if (!id) return;
   const auto place =
       std::upper_bound(handlers_.begin(), handlers_.end(), *target,
-                       [](const sequence_position& one, const waiting_handler& waiting) {
-                         return one < waiting.target;
+                       [](const sequence_position& added, const waiting_handler& waiting) {
+                         return added < waiting.target;
                        });
   handlers_.insert(place, {*id, *target});
 }
@@ -145,7 +145,7 @@ checkpoints::optional_position checkpoints::wanted(time_point now, send_scope sc
       scope == send_scope::all || (scope == send_scope::paced && is_paced(now));
   optional_position highest;
   for (const waiting_call& call : calls_) raise(highest, call.target);
-  if (scope == send_scope::handlers) {  // the highest target of one below the last record
+  if (scope == send_scope::handlers) {  // the highest target below the last record
     const auto at_last_record =
         std::lower_bound(handlers_.begin(), handlers_.end(), delivered_,
                          [](const waiting_handler& waiting, const optional_position& delivered) {
@@ -217,9 +217,10 @@ checkpoints::outcome checkpoints::answered(const std::optional<std::string>& err
     return outcome::lease_gone;
   }
   if (ec == checkpoint_condition::retryable) {
-    const auto after = detail::jittered(
-        detail::longest_backoff(retry_.initial_backoff, retry_.max_backoff, ++failures_),
-        random_());
+    const auto after =
+        detail::jittered(detail::longest_backoff(retry_.initial_backoff, retry_.max_backoff,
+                                                 ++consecutive_failures_),
+                         random_());
     not_before_ = now + after;
     last_sent_.reset();  // the backoff replaces the interval
     const bool too_late = last_retry && not_before_ > *last_retry;
@@ -229,8 +230,8 @@ checkpoints::outcome checkpoints::answered(const std::optional<std::string>& err
           return covered(call) && (too_late || call.attempts >= retry_.max_attempts);
         },
         ec, out);
-    // Only while somebody wants it: a waiting call that gave up has the error, and the next one
-    // begins anew.
+    // Nothing is retried that nobody wants: a waiting call that gave up has the error, and the next
+    // call begins anew.
     const std::string retry = "; retrying after " + std::to_string(after.count()) + " ms";
     const bool is_wanted = has_lease() && wanted(now, send_scope::all).has_value();
     out.push_back(
@@ -266,7 +267,7 @@ void checkpoints::drop_pending(errc reason, outputs& out) {
 }
 
 void checkpoints::end_backoff() {
-  failures_ = 0;
+  consecutive_failures_ = 0;
   not_before_ = time_point::min();
 }
 

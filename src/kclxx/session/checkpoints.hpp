@@ -25,9 +25,10 @@ enum class lease_state {
   lost,      ///< the daemon has reported it
 };
 
-/// The shard's progress: what was delivered, is complete, is pending, unanswered, and persisted;
-/// and who waits for what. SHARD_END is the null checkpoint; it sorts after every number, so that
-/// "covered" is one comparison everywhere.
+/// The shard's progress: the positions up to which records were delivered, are complete, are
+/// pending and are persisted; the checkpoint that is unanswered; and the calls that wait. SHARD_END
+/// is the null checkpoint. It sorts after every number, so that a comparison tells whether a
+/// position is covered.
 ///
 /// Pure. Thread safety: none.
 class checkpoints {
@@ -36,10 +37,10 @@ class checkpoints {
   enum class outcome { persisted, retry_later, refused, lease_gone };
   /// Which requests may be sent now.
   enum class send_scope {
-    waiters,   ///< what a waiting call asks for
-    handlers,  ///< the same, and requests with a handler for less than the last record
-    paced,     ///< all that is pending, if a waiting call asks or the interval has passed
-    all,       ///< all that is pending
+    waiters,   ///< the targets of waiting calls
+    handlers,  ///< the targets of waiting calls, and of handlers that end before the last record
+    paced,     ///< everything pending, if a call waits or the interval has passed
+    all,       ///< everything pending
   };
 
   explicit checkpoints(const run_options& options, std::uint32_t seed)
@@ -57,12 +58,12 @@ class checkpoints {
   void make_complete_pending() { raise(pending_, complete_); }
   void make_shard_end_pending();
 
-  /// Enters a waiting call, or completes it at once. Without a position: everything delivered for
-  /// a call from a callback, else what callbacks have returned from. `at_shard_end`: the end of
-  /// the shard instead, and with it everything delivered.
+  /// Enters a waiting call, or completes it at once. Its target without a position: from a callback
+  /// everything delivered, from any further thread what callbacks have returned from; with
+  /// `at_shard_end` the end of the shard.
   void checkpoint(waiter_id id, const std::optional<sequence_position>& position,
                   bool from_callback, bool at_shard_end, outputs& out);
-  /// Enters a request that nobody waits for. Its outcome goes to `id`, or, without one, to the log.
+  /// Enters a request that nobody waits for. Its outcome goes to `id`, or without an id to the log.
   void async_checkpoint(const std::optional<waiter_id>& id,
                         const std::optional<sequence_position>& position, bool from_callback,
                         outputs& out);
@@ -71,7 +72,7 @@ class checkpoints {
   bool abandon(waiter_id id);
   void fail_waiters(std::error_code error, outputs& out);
 
-  /// Sends the highest position that is wanted and not persisted. False when there is none now.
+  /// Sends the highest position that is wanted and not persisted. False when nothing can be sent.
   bool send(time_point now, send_scope scope, outputs& out);
   /// Arms the timer for what is pending, if only the interval is in its way.
   void arm_pace(time_point now, outputs& out);
@@ -79,17 +80,17 @@ class checkpoints {
     return unanswered_;
   }
   [[nodiscard]] bool has_unanswered() const noexcept { return unanswered_.has_value(); }
-  /// Whether something higher than what was sent could follow it.
+  /// Whether a higher position could be sent after the answer to the present checkpoint.
   [[nodiscard]] bool has_more_than_unanswered(time_point now, send_scope scope) const;
 
-  /// The daemon answered what was sent. After a retryable error, a call that waits fails when its
-  /// attempts are used up, or when the next one would come after `last_retry`. The retry timer is
-  /// armed if something is still wanted.
+  /// The daemon answered the checkpoint. After a retryable error, a call that waits fails when its
+  /// attempts are used up, or when the next attempt would come after `last_retry`. The retry timer
+  /// is armed if a position is still wanted.
   outcome answered(const std::optional<std::string>& error, time_point now,
                    const std::optional<time_point>& last_retry, outputs& out);
-  /// The daemon continued without an answer to it, or is gone.
+  /// The daemon continued without an answer to the checkpoint, or is gone.
   void not_answered(errc reason, outputs& out);
-  /// Nothing is tried again but what somebody asks for from now on, or a call waits for.
+  /// Drops the requests that no call waits for, and completes their handlers with `reason`.
   void drop_pending(errc reason, outputs& out);
   /// The lease is gone: nothing can be persisted any more. What was sent is still answered.
   void lose_lease(std::error_code error, outputs& out);
@@ -155,10 +156,10 @@ class checkpoints {
   optional_position unanswered_;
   optional_position persisted_;
   std::vector<waiting_call> calls_;
-  std::deque<waiting_handler> handlers_;  // by their targets; there can be one for each record
+  std::deque<waiting_handler> handlers_;  // sorted by target; each record may have a handler
   lease_state lease_ = lease_state::held;
   bool is_at_end_ = false;
-  int failures_ = 0;  // in a row
+  int consecutive_failures_ = 0;
   time_point not_before_ = time_point::min();
   std::optional<time_point> last_sent_;
   std::optional<time_point> pace_armed_for_;

@@ -14,12 +14,12 @@ log_line::log_line(log_level severity, std::string_view message,
                    std::optional<sequence_position> about)
     : level(severity), text(detail::printable(message)), position(std::move(about)) {}
 
-bool operator==(const call& one, const call& other) {
+bool operator==(const call& a, const call& b) {
   const auto values = [](const call& call) {
     return std::tuple(call.kind, std::string_view(call.shard_id), call.start_position,
                       call.batch.begin(), call.batch.size());
   };
-  return values(one) == values(other);
+  return values(a) == values(b);
 }
 
 const char* to_string(timer value) noexcept {

@@ -25,7 +25,7 @@ namespace kclxx::session {
 
 using protocol::action_kind;
 
-/// Names one call of checkpointer::checkpoint, or one async_checkpoint with a handler.
+/// Names a call of checkpointer::checkpoint, or of async_checkpoint with a handler.
 using waiter_id = std::uint64_t;
 
 /// Write a checkpoint line. SHARD_END means the null checkpoint of a finished shard.
@@ -37,7 +37,7 @@ struct write_checkpoint {
 /// Write the status line that ends the open action.
 struct write_status {
   std::string action;                 // as the daemon named it
-  std::optional<action_kind> kind{};  // of a known one
+  std::optional<action_kind> kind{};  // of a known action
   bool operator==(const write_status&) const = default;
 };
 
@@ -48,7 +48,7 @@ struct call {
   std::string shard_id{};                             // initialize
   std::optional<sequence_position> start_position{};  // initialize
   /// Batches are equal if they have the same records in memory.
-  friend bool operator==(const call& one, const call& other);
+  friend bool operator==(const call& a, const call& b);
 };
 
 /// Tell the waiter its result.
@@ -63,7 +63,7 @@ enum class timer {
   pace,    ///< a checkpoint that nobody waits for may be sent
   report,  ///< the end of the shard still waits for records: log it again
   grace,   ///< the process leaves whatever the callback does
-  ended,   ///< the same, since the input has ended behind lines that wait for their turn
+  ended,   ///< the process leaves, since the input has ended behind lines that wait for their turn
 };
 inline constexpr std::size_t timer_count = 5;
 
@@ -75,7 +75,7 @@ struct arm_timer {
 };
 
 struct log_line {
-  /// Printable, whatever is in the text, an exception's what() for instance.
+  /// Makes the message printable: it may have an exception's text, for instance.
   log_line(log_level severity, std::string_view message,
            std::optional<sequence_position> about = std::nullopt);
 
@@ -85,17 +85,17 @@ struct log_line {
   bool operator==(const log_line&) const = default;
 };
 
-/// Run no timer of the shard any more, and no callback but lease_lost.
+/// From now on run no timer of the shard, and no callback except lease_lost.
 struct end_calls {
   bool operator==(const end_calls&) const = default;
 };
 
-/// Fire the shard's stop token.
+/// Request a stop through the shard's stop token.
 struct request_stop {
   bool operator==(const request_stop&) const = default;
 };
 
-/// End the process with this status. Comes once, last.
+/// End the process with this status. This is the last output of a session.
 struct leave {
   exit_status status;
   bool operator==(const leave&) const = default;

@@ -153,8 +153,8 @@ void session::open(protocol::message message, record_batch batch, time_point now
   call_or_close(std::move(callback), largest, now, out);
 }
 
-/// The daemon has not called leaseLost yet. Who processes records meanwhile works in vain, and who
-/// does not must not do so silently.
+/// The daemon has not called leaseLost yet. A processor that processes records meanwhile works in
+/// vain, and one that does not must not skip them silently.
 void session::report_without_lease(const sequence_position& largest, time_point now, outputs& out) {
   if (checkpoints_.lease() != lease_state::lost) return;
   if (reported_without_lease_ && now - *reported_without_lease_ < std::chrono::minutes(1)) return;
@@ -269,7 +269,8 @@ checkpoints::outcome session::apply_answer(const std::optional<std::string>& err
   return outcome;
 }
 
-/// Of any checkpoint but the end of the shard. Without a value: there is no limit.
+/// The last moment for a retry of a checkpoint, except of the end of the shard. std::nullopt: there
+/// is no limit.
 std::optional<time_point> session::last_retry() const {
   if (phase_ == phase::failing) return no_retry;  // the process is about to leave
   const auto* shutdown = current_ ? std::get_if<close_shutdown>(&current_->close) : nullptr;
@@ -287,7 +288,7 @@ void session::on_no_answer(time_point now, outputs& out) {
 
 void session::settle(checkpoints::outcome last, bool has_end_failed, time_point now, outputs& out) {
   if (phase_ == phase::failing) {
-    if (last == checkpoints::outcome::persisted) return persist_rest_or_leave(now, out);
+    if (last == checkpoints::outcome::persisted) return persist_complete_or_leave(now, out);
     return leave_now(exit_status::callback_failed, out);
   }
   if (!has_end_failed) return proceed(now, out);
@@ -296,12 +297,12 @@ void session::settle(checkpoints::outcome last, bool has_end_failed, time_point 
   abort(exit_status::shard_end_failed, out);
 }
 
-/// Null but in closing, of this action.
+/// The rule of an open shardEnded that closes; null in any further state.
 const close_shard_end* session::shard_end() const noexcept {
   return phase_ == phase::closing ? std::get_if<close_shard_end>(&current_->close) : nullptr;
 }
 
-/// Precondition: something is unanswered.
+/// Precondition: a checkpoint is unanswered.
 bool session::is_shard_end_unanswered() const noexcept {
   return shard_end() != nullptr && !checkpoints_.unanswered()->is_number();
 }
@@ -315,7 +316,8 @@ bool session::allows_checkpoints() const noexcept {
   return is_open() && !std::holds_alternative<close_at_once>(current_->close);
 }
 
-/// After a stop nothing is persisted but what was complete before; a lost lease refuses the rest.
+/// After a stop only records that were complete before are persisted. A lost lease refuses requests
+/// itself.
 bool session::takes_requests() const noexcept { return !has_ended() && phase_ != phase::failing; }
 
 checkpoints::send_scope session::send_scope() const {
@@ -324,9 +326,10 @@ checkpoints::send_scope session::send_scope() const {
   if (phase_ == phase::closing) {
     return is_records ? checkpoints::send_scope::paced : checkpoints::send_scope::all;
   }
-  // What nobody waits for goes out with the status.
+  // A request that nobody waits for goes out with the status.
   if (!current_->lasts) return checkpoints::send_scope::waiters;
-  // What is pending could finish the shard before the callback has (P49).
+  // Any checkpoint while shardEnded is open may finish the shard, also before the callback has
+  // returned (P49).
   return current_->kind == action_kind::shard_ended ? checkpoints::send_scope::handlers
                                                     : checkpoints::send_scope::paced;
 }
@@ -478,8 +481,9 @@ void session::give_up(const failure& thrown, time_point now, outputs& out) {
   if (has_no_processor) given_up_->lose_processor();
 }
 
-/// No status, ever. But what was complete before is persisted first, or it would be done again;
-/// not at the end of a shard, which any checkpoint might finish (P49).
+/// The action never gets a status. But records that were complete before are persisted first, so
+/// that they are not processed again; not at the end of a shard, which any checkpoint may finish
+/// (P49).
 void session::fail(time_point now, outputs& out) {
   const bool can_persist = allows_checkpoints() && current_->kind != action_kind::shard_ended;
   phase_ = phase::failing;
@@ -490,10 +494,10 @@ void session::fail(time_point now, outputs& out) {
   }
   checkpoints_.make_complete_pending();
   out.push_back(arm_timer{timer::grace, options_.grace_time});
-  persist_rest_or_leave(now, out);
+  persist_complete_or_leave(now, out);
 }
 
-void session::persist_rest_or_leave(time_point now, outputs& out) {
+void session::persist_complete_or_leave(time_point now, outputs& out) {
   if (!checkpoints_.has_unanswered()) send_next(now, out);
   if (!checkpoints_.has_unanswered()) leave_now(exit_status::callback_failed, out);
 }

@@ -20,9 +20,9 @@
 
 namespace kclxx::session {
 
-// What lies between the return of a callback and the status of its action.
+// How an action closes, between the return of its callback and its status.
 
-/// What follows, once what can be sent is sent.
+/// What follows when everything that can be sent is sent.
 enum class closing_step {
   wait,    ///< for an answer, a timer or a request
   status,  ///< the action is closed
@@ -35,7 +35,8 @@ class close_at_once {
   closing_step next(checkpoints&, time_point, outputs&) { return closing_step::status; }
 };
 
-/// processRecords: what may be sent goes out with the status, and is answered later (P39).
+/// processRecords: a checkpoint goes out with the status, and the daemon answers it before it sends
+/// the next action (P39).
 class close_records {
  public:
   closing_step next(checkpoints& checkpoints, time_point now, outputs& out);
@@ -76,11 +77,12 @@ class close_shard_end {
 
 using closing_rule = std::variant<close_at_once, close_records, close_shutdown, close_shard_end>;
 
-/// A processor that gave its shard up leaves after this time, if records still arrive (P68).
+/// A processor that gave its shard up leaves after this time, if records still arrive: then this
+/// worker has the lease after all (P68).
 inline constexpr std::chrono::minutes give_up_patience{5};
 
-/// User code has reported by an exception that the lease is gone (P65). From then on what the
-/// daemon sends is answered without a call, except for leaseLost.
+/// User code has reported by an exception that the lease is gone. From then on the daemon's actions
+/// are answered without a call, except for leaseLost (P65).
 class given_up {
  public:
   given_up(std::string reason, time_point now)
@@ -91,8 +93,8 @@ class given_up {
   [[nodiscard]] bool is_called_for(action_kind kind) const noexcept {
     return kind == action_kind::lease_lost && has_processor_;
   }
-  /// Records up to there are not processed. False when they have arrived for so long that this
-  /// worker has the lease, so that a new processor must take the shard over.
+  /// Logs that records up to `largest` are not processed. False when records have arrived for so
+  /// long that this worker has the lease, so that a new processor must take the shard over.
   [[nodiscard]] bool report_unprocessed(const sequence_position& largest, lease_state lease,
                                         time_point now, outputs& out);
   void report_unfinished_end(outputs& out) const;
@@ -104,8 +106,8 @@ class given_up {
   time_point last_report_;
 };
 
-/// When on_callback_lasts is due. What a callback asks async_checkpoint to persist is sent with
-/// its status, or at this moment if the callback still runs.
+/// When on_callback_lasts is due. The checkpoints that a callback requests without waiting are sent
+/// with its status, or at this moment if the callback still runs.
 inline constexpr std::chrono::milliseconds callback_patience{5};
 
 /// The dialogue with the daemon for one shard, as a state machine: each function takes an event
@@ -122,9 +124,9 @@ inline constexpr std::chrono::milliseconds callback_patience{5};
 /// the end of the input leads to left at once. Once the shard was given up, an action leads from
 /// idle to closing: no callback is called.
 ///
-/// There is a class for each way in which an action closes. Each is asked what follows:
-/// wait, write the status, or leave without one. A stop is requested once: when the lease is lost
-/// or given up, and in failing, leaving and left.
+/// Each way in which an action closes has a class (closing_rule), which decides what follows: wait,
+/// write the status, or leave without a status. A stop is requested once: when the lease is lost or
+/// given up, and in failing, leaving and left.
 ///
 /// Thread safety: none.
 class session {
@@ -133,13 +135,13 @@ class session {
   explicit session(const run_options& options, std::uint32_t seed = 1);
 
   /// A line arrived and was understood. `batch` goes with processRecords.
-  /// Precondition: an answer was asked for, and no action is open when another one comes.
+  /// Precondition: an answer was asked for, and no action is open when an action comes.
   void on_message(protocol::message message, record_batch batch, time_point now, outputs& out);
   /// A line arrived that cannot be understood; `problem` is what is logged.
   void on_bad_line(const std::string& problem, outputs& out);
   /// No answer will come to the checkpoint that is unanswered.
   void on_no_answer(time_point now, outputs& out);
-  /// `unfinished_line`: it broke off in the middle of a line.
+  /// `unfinished_line`: the input broke off in the middle of a line.
   void on_end_of_input(bool unfinished_line, outputs& out);
   /// The input has ended behind a line that waits for its turn: from now on each callback has the
   /// grace time.
@@ -163,15 +165,15 @@ class session {
   void on_failure(exit_status status, const std::string& reason, outputs& out);
   void on_timer(timer timer, time_point now, outputs& out);
 
-  /// A waiting call of checkpointer::checkpoint. `from_callback`: on the thread of the callbacks,
-  /// where waiting for a later action would never end.
+  /// checkpointer::checkpoint was called. `from_callback`: on the callbacks' thread, where a wait
+  /// for a later action would never end.
   void on_checkpoint(waiter_id id, const std::optional<sequence_position>& position,
                      bool from_callback, time_point now, outputs& out);
   /// The waiting call's deadline passed. False when it has been completed meanwhile.
   bool on_deadline(waiter_id id, time_point now, outputs& out);
-  /// checkpointer::async_checkpoint; `id` when it has a handler. It is sent when the callback
-  /// returns or lasts, so that one line serves all that were made meanwhile, and leaves together
-  /// with the status.
+  /// checkpointer::async_checkpoint was called; `id` when it has a handler. The checkpoint is sent
+  /// when the callback returns or lasts, so that one line serves all requests that were made
+  /// meanwhile, and leaves together with the status.
   void on_async_checkpoint(const std::optional<waiter_id>& id,
                            const std::optional<sequence_position>& position, bool from_callback,
                            time_point now, outputs& out);
@@ -182,11 +184,11 @@ class session {
   [[nodiscard]] bool is_open() const noexcept {
     return phase_ == phase::calling || phase_ == phase::closing || phase_ == phase::failing;
   }
-  /// What was sent and is not answered; SHARD_END is the null checkpoint.
+  /// The checkpoint that was sent and is not answered; SHARD_END is the null checkpoint.
   [[nodiscard]] const std::optional<sequence_position>& unanswered() const noexcept {
     return checkpoints_.unanswered();
   }
-  /// The daemon's answer to the last one, which can be taken once.
+  /// The daemon's answer to the last checkpoint, which can be taken once.
   [[nodiscard]] bool has_answer() const noexcept { return observed_answer_.has_value(); }
   [[nodiscard]] std::optional<protocol::checkpoint_answer> take_answer() {
     return std::exchange(observed_answer_, std::nullopt);
@@ -212,7 +214,7 @@ class session {
     action_kind kind;
     std::string name;
     closing_rule close;
-    bool lasts = false;  // the callback: what is pending may be sent
+    bool lasts = false;  // the callback does, so pending checkpoints may be sent
   };
 
   [[nodiscard]] bool has_ended() const noexcept {
@@ -244,7 +246,7 @@ class session {
 
   void give_up(const failure& thrown, time_point now, outputs& out);
   void fail(time_point now, outputs& out);
-  void persist_rest_or_leave(time_point now, outputs& out);
+  void persist_complete_or_leave(time_point now, outputs& out);
   void fire_stop(outputs& out);
   void limit_callback(outputs& out) const;
   void abort(exit_status status, outputs& out);

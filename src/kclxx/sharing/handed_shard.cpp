@@ -20,9 +20,10 @@ namespace {
 
 constexpr std::size_t descriptor_count = 3;
 
-/// All that came, also when it is more than what is wanted: they are open here by now.
+/// All descriptors that came, also when they are more than are wanted: they are open in this
+/// process, so each gets an owner, who closes it.
 std::vector<io::descriptor> descriptors_in(msghdr& message) {
-  std::vector<io::descriptor> all;
+  std::vector<io::descriptor> received;
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
        header = CMSG_NXTHDR(&message, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
@@ -30,22 +31,22 @@ std::vector<io::descriptor> descriptors_in(msghdr& message) {
     for (std::size_t i = 0; i < count; ++i) {
       int fd = -1;
       std::memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof fd);
-      if (io::descriptor one = above_standard(io::descriptor(fd)); one.is_open()) {
-        all.push_back(std::move(one));
+      if (io::descriptor moved = above_standard(io::descriptor(fd)); moved.is_open()) {
+        received.push_back(std::move(moved));
       }
     }
   }
-  return all;
+  return received;
 }
 
 std::vector<std::string> variables_in(std::string_view text) {
-  std::vector<std::string> all;
+  std::vector<std::string> variables;
   while (!text.empty()) {
     const std::string_view variable = text.substr(0, text.find('\0'));
-    all.emplace_back(variable);
+    variables.emplace_back(variable);
     text.remove_prefix(std::min(variable.size() + 1, text.size()));
   }
-  return all;
+  return variables;
 }
 
 bool send(int connection, const reply_message& reply) noexcept {
@@ -90,6 +91,8 @@ std::variant<handed_shard, refusal, nothing> receive_shard(int connection,
   } while (size == -1 && errno == EINTR);
   if (size == -1) return nothing{};
   packet.resize(static_cast<std::size_t>(size));
+  // Comes before every return below: a descriptor without an owner would stay open for ever, and
+  // the daemon would wait for its end.
   auto descriptors = descriptors_in(message);
 
   message_header header;
@@ -144,7 +147,7 @@ process_output::process_output() {
   null_ = io::descriptor(::fcntl(null.get(), F_DUPFD_CLOEXEC, 3));
   if (!null_.is_open()) throw std::system_error(errno, std::generic_category(), "/dev/null");
   null.close();
-  // One that main has closed would be the number of a shard's descriptor.
+  // main may have closed a standard descriptor. A shard's descriptor would get its number.
   for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(standard, F_GETFD) == -1) ::dup2(null_.get(), standard);
   }

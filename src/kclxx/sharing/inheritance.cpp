@@ -15,8 +15,8 @@ namespace kclxx::sharing {
 
 namespace {
 
-/// The variable's value; nullptr where it is missing, or another process' own: a resident's
-/// children inherit it.
+/// The variable's value; nullptr when it is missing, or when it is a resident's that has started
+/// this process.
 const char* own_variable() {
   const char* value =
       std::getenv(resident_variable);  // NOLINT(concurrency-mt-unsafe): not set here
@@ -30,7 +30,7 @@ bool is_socket_with(int option, int value, int fd) {
   return ::getsockopt(fd, SOL_SOCKET, option, &has, &size) == 0 && has == value;
 }
 
-/// main may have closed them, and opened files of its own, which get their numbers.
+/// main may have closed the descriptors, and opened files of its own, which get their numbers.
 bool are_descriptors_there() {
   struct stat folder {};
   return is_socket_with(SO_TYPE, SOCK_SEQPACKET, listening_descriptor) &&
@@ -40,7 +40,7 @@ bool are_descriptors_there() {
          ::fstat(folder_descriptor, &folder) == 0 && S_ISDIR(folder.st_mode);
 }
 
-/// Before main, which may start programs: none of them gets these.
+/// Runs before main, which may start programs: none of them gets the descriptors.
 [[gnu::constructor]] void keep_from_programs() {
   if (own_variable() == nullptr) return;
   for (const int fd : {listening_descriptor, connection_descriptor, folder_descriptor}) {

@@ -16,15 +16,15 @@
 
 namespace kclxx::sharing {
 
-// What kclxx-share and a resident write to each other.
+// The messages between kclxx-share and a resident.
 
-/// Grows with each change of a struct below, or of what it means. What differs is not shared.
+/// Grows with each change of a struct below, or of its meaning. Different versions do not share.
 constexpr std::uint32_t hand_over_version = 1;
 
 /// The variable that makes a program a resident: "PID SOCKET_INODE DAEMON_PID DAEMON_START NAME".
-/// PID is the resident's own, so that a program which it starts does not take it for itself.
+/// PID is the resident's own, so that a program which the resident starts ignores the variable.
 constexpr char resident_variable[] = "KCLXX_RESIDENT";
-/// The variables that belong to a shard, and travel with it: those that begin so.
+/// Variables whose names begin so belong to a shard, and travel with it.
 constexpr char shard_variables[] = "KCLXX_";
 
 /// The descriptors that a resident is started with.
@@ -34,12 +34,12 @@ constexpr int folder_descriptor = 5;      // with the socket's file, called NAME
 
 enum class message_kind : std::uint32_t {
   shard = 1,  // a launcher's; with the descriptors 0, 1 and 2 of the shard
-  accepted,   // the resident's: the shard is its own from now on
+  accepted,   // the resident's: it has the shard from now on
   refused,    // the resident's: it has touched nothing
-  ended,      // the resident's: nothing of the shard is open any more
+  ended,      // the resident's: it has closed all descriptors of the shard
 };
 
-/// A message is one packet of a SOCK_SEQPACKET socket. These stay first in every version.
+/// A message is a packet of a SOCK_SEQPACKET socket. These members come first in every version.
 struct message_header {
   char magic[8] = {'k', 'c', 'l', 'x', 'x', '-', 's', 'h'};
   std::uint32_t version = hand_over_version;
@@ -53,15 +53,15 @@ struct shard_message {
 };
 constexpr std::size_t max_variables = std::size_t{32} * 1024;
 
-/// The others.
+/// The further kinds of messages.
 struct reply_message {
   message_header header{};
-  std::int32_t status = 0;  // ended: for the launcher to leave with
-  char reason[236] = {};    // refused: for people; ends with a zero
+  std::int32_t status = 0;  // with ended: the exit status of the launcher
+  char reason[236] = {};    // with refused: people read it; ends with a zero
 };
 
-/// The lock of the folder where launchers and residents meet, as long as it lives. Without the C++
-/// runtime.
+/// Holds the lock of the folder where launchers and residents meet, as long as it lives. Needs no
+/// C++ runtime.
 class folder_lock {
  public:
   static constexpr std::chrono::milliseconds default_limit{3'000};
@@ -69,7 +69,8 @@ class folder_lock {
   /// Waits until the lock is free, at most for `limit`, since its holder may be suspended.
   /// Errors: errno, when is_held() is false.
   explicit folder_lock(int folder, std::chrono::milliseconds limit = default_limit)
-      // A description of its own: no program that inherits the folder's has the lock.
+      // The folder is opened anew, so that a program that inherits the folder does not share the
+      // lock.
       : folder_(::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
     constexpr timespec pause{0, 2'000'000};
     const double end = now() + std::chrono::duration<double>(limit).count();
@@ -95,7 +96,7 @@ class folder_lock {
   bool is_held_ = false;
 };
 
-/// What the launcher that started this process left to it: see above.
+/// The descriptors and values that the launcher has left to the process that it started: see above.
 struct inheritance {
   io::descriptor listening;
   io::descriptor connection;
@@ -106,15 +107,16 @@ struct inheritance {
 };
 
 /// std::nullopt: the process was not started as a resident. Call it once.
-/// Errors: std::runtime_error when the descriptors are not what the launcher left; none is touched.
+/// Errors: std::runtime_error when the descriptors are not the launcher's; then none is touched.
 std::optional<inheritance> inherited();
 
-/// Removes the socket's file, unless it is another's by now, or the folder's lock cannot be had
-/// within `limit`.
+/// Removes the socket's file, unless a further resident has replaced it, or the folder's lock
+/// cannot be had within `limit`.
 void remove_socket(const inheritance& start,
                    std::chrono::milliseconds limit = folder_lock::default_limit) noexcept;
 
-/// A descriptor that becomes readable when the daemon ends. Errors: std::system_error.
+/// A descriptor that becomes readable when the daemon ends.
+/// Errors: std::system_error.
 io::descriptor watch(const io::process_identity& process);
 
 }  // namespace kclxx::sharing

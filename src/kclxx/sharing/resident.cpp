@@ -40,7 +40,8 @@ using asio::posix::stream_descriptor;
 
 namespace {
 
-/// A launcher, and the session of its shard once it has handed it over.
+/// A launcher, and the session of its shard after the hand-over. It belongs to the loop; the
+/// session's thread uses the socket and the session in serve(), and has_ended.
 struct connection : std::enable_shared_from_this<connection> {
   connection(io::descriptor&& fd, asio::io_context& context)
       : socket(std::move(fd)), watch(context, socket.get()) {}
@@ -50,12 +51,14 @@ struct connection : std::enable_shared_from_this<connection> {
   std::optional<handed_shard> shard;
   std::unique_ptr<shard_session> session;
   std::future<void> thread_end;
-  std::atomic<bool> has_ended = false;  // serve() has returned, or its thread was abandoned
+  /// serve() has returned, or its thread was abandoned: whoever sets it ends the session.
+  std::atomic<bool> has_ended = false;
   bool is_dropped = false;
 };
 using connection_ptr = std::shared_ptr<connection>;
 
-/// The event loop: on it, all but the sessions. Nothing on it blocks, since all shards would wait.
+/// Runs the event loop, where everything happens except for the sessions' own threads. Nothing on
+/// the loop blocks, since all shards would wait.
 class resident {
  public:
   resident(inheritance&& start, io::descriptor&& daemon, const session_maker& make_session)
@@ -75,8 +78,9 @@ class resident {
     loop_.context.run();
     if (listening_.is_open()) remove_socket(start_);
     const auto deadline = std::chrono::steady_clock::now() + grace_time;
-    for (const std::future<void>& one : thread_ends_) {
-      if (one.wait_until(deadline) != std::future_status::ready) is_stuck_ = true;
+    // Sessions have ended, but their threads may still run the destructors of thread_local objects.
+    for (const std::future<void>& end : thread_ends_) {
+      if (end.wait_until(deadline) != std::future_status::ready) is_stuck_ = true;
     }
     return is_stuck_ ? exit_status::callback_stuck : exit_status::ok;
   }
@@ -84,11 +88,11 @@ class resident {
  private:
   void accept() {
     listening_.async_wait(stream_descriptor::wait_read, [this](auto) {
-      if (!is_daemon_gone_) accept_one();
+      if (!is_daemon_gone_) accept_launcher();
     });
   }
 
-  void accept_one() {
+  void accept_launcher() {
     io::descriptor socket(::accept4(listening_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!socket.is_open()) return accept_later(errno);
     socket = above_standard(std::move(socket));
@@ -96,7 +100,8 @@ class resident {
     accept();
   }
 
-  /// A launcher may have left before it was accepted. Without descriptors or memory it waits.
+  /// accept4 has failed. The launcher may have left before it was accepted. Without descriptors or
+  /// memory launchers wait.
   void accept_later(int error) {
     switch (error) {
       case EMFILE:
@@ -140,7 +145,7 @@ class resident {
     if (client->is_dropped) return;
     if (!io::has_input(client->socket.get())) return wait(client);
     if (!client->session) return receive(client);
-    // A launcher sends nothing more: it is gone, and with it who reads its stderr.
+    // A launcher sends no second message, so it is gone, and with it the reader of its stderr.
     output_.remove(client->shard->error.get());
     client->session->end_input();
   }
@@ -162,7 +167,7 @@ class resident {
   /// Errors: std::exception; then nothing of the shard is open.
   void start(const connection_ptr& client, handed_shard&& shard) {
     client->shard.emplace(std::move(shard));
-    if (io::has_input(client->socket.get())) {  // its launcher has left
+    if (io::has_input(client->socket.get())) {  // the launcher has left
       close_shard(*client);
       return drop(client);
     }
@@ -179,11 +184,13 @@ class resident {
     wait(client);
   }
 
-  /// Not joined: the destructors of thread_local objects are user code.
+  /// The thread is not joined, since the destructors of thread_local objects are user code, for
+  /// which the loop must not wait. A future tells of its end.
   void start_thread(const connection_ptr& client) {
-    std::erase_if(thread_ends_, [](const std::future<void>& one) {
-      return one.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+    std::erase_if(thread_ends_, [](const std::future<void>& end) {
+      return end.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
     });
+    // The session's end must not fail for want of memory.
     thread_ends_.reserve(thread_ends_.size() + connections_.size());
     std::promise<void> end;
     client->thread_end = end.get_future();
@@ -195,23 +202,26 @@ class resident {
 
   /// On the session's thread.
   void serve(connection_ptr client) {
-    // The launcher keeps its descriptors until it knows that they are not needed any more.
+    // The launcher keeps its descriptors until it hears that the shard is accepted.
     exit_status status = exit_status::daemon_gone;
     if (send_accepted(client->socket.get())) status = client->session->serve();
-    if (client->has_ended.exchange(true)) return;  // it was stuck
+    // User code has returned late, when the loop has ended the session as stuck.
+    if (client->has_ended.exchange(true)) return;
     for (const int fd : {client->socket.get(), daemon_.native_handle()}) {
       if (::fcntl(fd, F_GETFD) == -1) leave_without_descriptors();
     }
+    // The connection must be destroyed on the loop. connections_ owns it until end() runs there, so
+    // this thread gives up its share before it posts.
     connection& served = *client;
-    client.reset();  // connections_ has it, and it is destroyed on the loop
+    client.reset();
     asio::post(loop_.context, [this, &served, status] {
       thread_ends_.push_back(std::move(served.thread_end));
       end(served.shared_from_this(), status);
     });
   }
 
-  /// The loop may hear nothing any more, not even of the daemon's end: this process would stay, and
-  /// hold the daemon's pipes open.
+  /// The loop may not hear of the daemon's end any longer: this process would stay, and hold the
+  /// daemon's pipes open.
   [[noreturn]] static void leave_without_descriptors() {
     std::string_view line =
         "kclxx error: user code has closed descriptors of the library; the process of all shards "
@@ -220,7 +230,7 @@ class resident {
     std::_Exit(static_cast<int>(exit_status::resident_gone));
   }
 
-  /// On any thread.
+  /// Called on any thread, when the session's thread does not return from user code.
   void on_stuck(connection& stuck) {
     if (stuck.has_ended.exchange(true)) return;
     asio::post(loop_.context, [this, &stuck] {
@@ -229,7 +239,7 @@ class resident {
     });
   }
 
-  /// The launcher hears of it when nothing of the shard is open any more.
+  /// Tells the launcher of the shard's end, after all descriptors of the shard are closed.
   void end(const connection_ptr& client, exit_status status) {
     client->session->leave_loop();
     close_shard(*client);
@@ -258,7 +268,7 @@ class resident {
     if (is_daemon_gone_ && connections_.empty()) loop_.context.stop();
   }
 
-  /// The pipes have ended by that, unless another process has them open.
+  /// The daemon's end has ended the pipes, unless a further process has them open.
   void on_daemon_gone() {
     is_daemon_gone_ = true;
     for (auto next = connections_.begin(); next != connections_.end();) {
@@ -274,17 +284,19 @@ class resident {
 
   inheritance start_;
   const session_maker& make_session_;
-  const std::optional<uid_t> user_;  // of the launcher; the program may have become another
+  const std::optional<uid_t> user_;  // the launcher's; the program may have changed its own
+  // All members belong to the loop. Further threads post functions to it.
   io::event_loop loop_;
   process_output output_;
   stream_descriptor daemon_;
   stream_descriptor listening_;
   asio::steady_timer pause_{loop_.context};
-  /// A session's thread is work that the loop does not see.
+  /// Keeps the loop running: it does not know that a session's thread will post to it.
   asio::executor_work_guard<asio::io_context::executor_type> work_{loop_.context.get_executor()};
   std::unordered_set<connection_ptr> connections_;
   std::vector<std::future<void>> thread_ends_;  // of sessions that have ended
-  const connection* first_ = nullptr;  // of the launcher that started this process; compared only
+  /// The connection to the launcher that started this process. It may be gone: it is only compared.
+  const connection* first_ = nullptr;
   bool is_daemon_gone_ = false;
   bool is_stuck_ = false;
 };
@@ -304,11 +316,12 @@ io::descriptor watch_daemon(const inheritance& start) {
 exit_status serve_shards(inheritance start, const session_maker& make_session,
                          std::chrono::milliseconds grace_time) {
   io::descriptor daemon = watch_daemon(start);
-  // main may have asked for its parent's end, as of a daemon: that is a shard's launcher.
+  // main may have asked for a signal at its parent's end, since it takes the parent for the daemon.
+  // In fact the parent is the launcher of a single shard.
   ::prctl(PR_SET_PDEATHSIG, 0);
   auto serving = std::make_unique<resident>(std::move(start), std::move(daemon), make_session);
   const exit_status status = serving->run(grace_time);
-  // A thread that was abandoned may use it until the process ends.
+  // An abandoned thread may use the resident until the process ends.
   if (status != exit_status::ok) static_cast<void>(serving.release());  // NOLINT(bugprone-*)
   return status;
 }

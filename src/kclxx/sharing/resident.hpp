@@ -16,8 +16,8 @@ struct event_loop;
 
 namespace kclxx::sharing {
 
-/// What serves a shard.
-/// Thread safety: end_input() from any thread.
+/// Serves a shard.
+/// Thread safety: end_input() may be called from any thread.
 class shard_session {
  public:
   shard_session() = default;
@@ -25,27 +25,29 @@ class shard_session {
   shard_session& operator=(const shard_session&) = delete;
   virtual ~shard_session() = default;
 
-  /// To its end; called once, on a thread of the session's. It is through with the descriptors when
-  /// it returns. Errors: none thrown.
+  /// Serves the shard to its end. Called once, on a thread of the session's. After it has returned,
+  /// the session does not use the descriptors. Throws nothing.
   virtual exit_status serve() = 0;
-  /// On the loop's thread, as the last: it is served, or stuck. Nothing of it runs there any more.
+  /// From now on nothing of the session runs on the loop. Called last, on the loop's thread, when
+  /// the session has served the shard, or is stuck.
   virtual void leave_loop() = 0;
-  /// Nobody reads or writes at the other side any more: as at the end of the input.
+  /// Ends the session as the end of the input does: nobody reads or writes at the daemon's side any
+  /// longer.
   virtual void end_input() = 0;
 };
 
-/// The session does on `loop` what does not belong to its thread. It calls `on_stuck`, on any
-/// thread, when its own does not return from user code, once it has left the descriptors alone for
-/// good. `on_stuck` refers to the session: serve() does not return while it runs, and it is not
-/// called after that.
-/// Errors: std::exception; then the launcher executes the program itself.
+/// Makes the session of a shard. It uses `loop` for its timers and its input. When its thread does
+/// not return from user code, the session stops using the descriptors, and then calls `on_stuck`,
+/// on any thread. `on_stuck` refers to the session: serve() does not return while it runs, and it
+/// is not called after serve() has returned. Errors: std::exception; the launcher then executes the
+/// program itself.
 using session_maker = std::function<std::unique_ptr<shard_session>(
     const handed_shard&, io::event_loop& loop, std::function<void()> on_stuck)>;
 
-/// Serves the shards that launchers hand over, until the daemon has ended and all sessions have.
-/// Then threads of sessions that still run the destructors of thread_local objects have
-/// `grace_time`. Returns callback_stuck when a thread was abandoned, else ok.
-/// Errors: std::exception before anything was accepted.
+/// Serves the shards that launchers hand over, until the daemon and all sessions have ended. After
+/// that, threads of sessions have `grace_time` to end the destructors of thread_local objects.
+/// Returns callback_stuck when a thread was abandoned, else ok.
+/// Errors: std::exception before a shard was accepted.
 exit_status serve_shards(inheritance start, const session_maker& make_session,
                          std::chrono::milliseconds grace_time);
 

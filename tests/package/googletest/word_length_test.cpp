@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <kclxx/kclxx.hpp>
-#include <kclxx/testing/daemon.hpp>
+#include <kclxx/testing/worker.hpp>
 
 namespace {
 
@@ -34,28 +34,28 @@ class word_length : public kclxx::record_processor {
 
 class word_length_test : public ::testing::Test {
  protected:
-  kclxx::testing::daemon daemon{[] { return std::make_unique<word_length>(); }};
+  kclxx::testing::worker worker{[] { return std::make_unique<word_length>(); }};
 };
 
 TEST_F(word_length_test, waits_through_a_throttled_checkpoint) {
-  const auto before = daemon.initialize().now();
-  daemon.fail_next_checkpoint("ThrottlingException", 3).deliver({"one", "three"});
-  EXPECT_EQ(daemon.processor<word_length>().longest, 5U);
-  EXPECT_EQ(daemon.checkpoints(), std::vector{sequence_position("2")}) << daemon;
-  EXPECT_GT(daemon.now(), before);
+  const auto before = worker.initialize().now();
+  worker.fail_next_checkpoint("ThrottlingException", 3).deliver({"one", "three"});
+  EXPECT_EQ(worker.processor<word_length>().longest, 5U);
+  EXPECT_EQ(worker.checkpoints(), std::vector{sequence_position("2")}) << worker;
+  EXPECT_GT(worker.now(), before);
 }
 
 TEST_F(word_length_test, fails_on_an_empty_word) {
-  daemon.initialize().deliver({"one"}).deliver({"two", ""});
-  EXPECT_EQ(daemon.exit_status(), kclxx::exit_status::callback_failed) << daemon;
-  EXPECT_THROW(std::rethrow_exception(daemon.thrown()), std::invalid_argument);
-  EXPECT_EQ(daemon.persisted(), sequence_position("1"));
+  worker.initialize().deliver({"one"}).deliver({"two", ""});
+  EXPECT_EQ(worker.exit_status(), kclxx::exit_status::callback_failed) << worker;
+  EXPECT_THROW(std::rethrow_exception(worker.thrown()), std::invalid_argument);
+  EXPECT_EQ(worker.persisted(), sequence_position("1"));
 }
 
 TEST_F(word_length_test, the_error_categories_are_the_library_s) {
-  daemon.initialize().fail_next_checkpoint("InvalidStateException").deliver({"one"});
+  worker.initialize().fail_next_checkpoint("InvalidStateException").deliver({"one"});
   try {
-    std::rethrow_exception(daemon.thrown());
+    std::rethrow_exception(worker.thrown());
   } catch (const kclxx::checkpoint_error& error) {
     EXPECT_EQ(error.code(), kclxx::checkpoint_errc::invalid_state);
     EXPECT_EQ(error.name(), "InvalidStateException");

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include <kclxx/testing/daemon.hpp>
+#include <kclxx/testing/worker.hpp>
 
 #include "simulation/processing/program.hpp"
 #include "simulation/seed_runner.hpp"
@@ -178,7 +178,7 @@ class shard_run {
   trace& log_;
   random_source random_;
   program program_;
-  testing::daemon daemon_;
+  testing::worker daemon_;
   bool is_killed_ = false;
 };
 

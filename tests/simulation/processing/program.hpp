@@ -10,7 +10,7 @@
 
 #include <kclxx/processing.hpp>
 #include <kclxx/run_options.hpp>
-#include <kclxx/testing/daemon.hpp>
+#include <kclxx/testing/worker.hpp>
 
 #include "simulation/processing/stream.hpp"
 #include "simulation/run.hpp"
@@ -59,7 +59,7 @@ class program {
   [[nodiscard]] processor_factory make_program();
   [[nodiscard]] run_options make_options();
   /// Under which it runs. Precondition: it outlives the last child.
-  void set_daemon(testing::daemon& daemon) { daemon_ = &daemon; }
+  void set_daemon(testing::worker& daemon) { daemon_ = &daemon; }
 
   [[nodiscard]] stream& records() { return stream_; }
   [[nodiscard]] std::uint64_t calls() const { return calls_; }
@@ -155,7 +155,7 @@ class program {
   parallel_options options_;
   batch_options gathering_;
   stream stream_;
-  testing::daemon* daemon_ = nullptr;
+  testing::worker* daemon_ = nullptr;
   child_state child_;
   std::vector<completion> taken_;
   const shard_context* shard_ = nullptr;  // of taken_

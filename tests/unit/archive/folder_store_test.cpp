@@ -22,7 +22,7 @@
 #include <kclxx/archive/parking_lot.hpp>
 #include <kclxx/archive/testing.hpp>
 #include <kclxx/processing.hpp>
-#include <kclxx/testing/daemon.hpp>
+#include <kclxx/testing/worker.hpp>
 
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"
@@ -237,7 +237,7 @@ TEST_CASE("a record that is parked again is one object, which replay --parked re
   const auto store = std::make_shared<archive::testing::memory_store>();
   failure_policy policy{.bad_record = bad_record::park,
                         .lot = std::make_shared<archive::parking_lot>(store)};
-  testing::daemon worker(
+  testing::worker worker(
       each([](const record&) { throw permanent_error("bad"); }, std::move(policy)));
   // The record is parked, and then the worker crashes before its checkpoint.
   store->on_step = [&, step = 0]() mutable {

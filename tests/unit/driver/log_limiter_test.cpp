@@ -51,11 +51,12 @@ TEST_CASE("at the end the last of those left out is written, with their number",
   log_limiter limiter;
   passed(limiter, 27, start);
   limiter.pass(log_level::warning, "another one", start);
-  CHECK(limiter.rest() == strings{"checkpoint 26 failed (16 more like this were left out)"});
-  CHECK(limiter.rest().empty());
+  CHECK(limiter.take_left_out() ==
+        strings{"checkpoint 26 failed (16 more like this were left out)"});
+  CHECK(limiter.take_left_out().empty());
 
   passed(limiter, 11, start);
-  CHECK(limiter.rest() == strings{"checkpoint 10 failed"});
+  CHECK(limiter.take_left_out() == strings{"checkpoint 10 failed"});
 }
 
 TEST_CASE("errors and infos all pass", "[driver][log]") {
@@ -87,7 +88,7 @@ TEST_CASE("warnings that differ in letters are limited, too, and each is written
     }
     CHECK(written - before < 300);
   }
-  for (const std::string& one : limiter.rest()) add(one);
+  for (const std::string& one : limiter.take_left_out()) add(one);
   CHECK(written + left_out == 3 * kinds * repeats);
 }
 

@@ -32,9 +32,9 @@ namespace {
 const session::time_point start_time{hours(1)};
 
 /// Hosts a driver, and plays the daemon.
-class driven_child : private driver::host {
+class driven_host : private driver::host {
  public:
-  explicit driven_child(
+  explicit driven_host(
       const test::session_options& options = {},
       processor_factory factory = [](const record_batch&) {})
       : driver(test::in_mode(std::move(factory), options.mode), options, 1, *this) {}
@@ -174,7 +174,7 @@ std::string status_line(const std::string& action) {
 }  // namespace
 
 TEST_CASE("the lines of one event are one write", "[driver][P39]") {
-  driven_child child;
+  driven_host child;
   child.initialize();
   CHECK(child.take_written() == lines{status_line("initialize")});
   child.process({"100"});
@@ -190,7 +190,7 @@ TEST_CASE("the longest duration in each option neither overflows nor changes its
     *duration = milliseconds::max();
   }
   SECTION("checkpoint_interval: the second batch is not checkpointed") {
-    driven_child child(longest);
+    driven_host child(longest);
     child.initialize();
     child.process({"100"});
     child.answer("100");
@@ -200,7 +200,7 @@ TEST_CASE("the longest duration in each option neither overflows nor changes its
     CHECK(child.take_written() == lines{status_line("processRecords")});
   }
   SECTION("grace_time: a callback has years") {
-    driven_child child(longest);
+    driven_host child(longest);
     child.initialize();
     child.records({"100"});
     child.end_input();
@@ -218,7 +218,7 @@ TEST_CASE("a duration below zero counts as zero", "[driver]") {
         &shortest.shutdown_retry_limit, &shortest.grace_time}) {
     *duration = milliseconds::min();
   }
-  const driven_child child(shortest);
+  const driven_host child(shortest);
   const run_options& used = child.driver.options();
   for (const auto& duration :
        {used.checkpoint_interval, used.retry.initial_backoff, used.retry.max_backoff,
@@ -228,7 +228,7 @@ TEST_CASE("a duration below zero counts as zero", "[driver]") {
 }
 
 TEST_CASE("a handler is called once with its outcome, and never inside an event", "[driver]") {
-  driven_child child(manual());
+  driven_host child(manual());
   child.initialize();
   child.records({"100", "200"});
   lines outcomes;
@@ -265,7 +265,7 @@ TEST_CASE("a handler is called once with its outcome, and never inside an event"
 }
 
 TEST_CASE("a handler is destroyed after its call", "[driver]") {
-  driven_child child(manual());
+  driven_host child(manual());
   child.initialize();
   child.records({"100"});
   const auto owned = std::make_shared<int>(1);
@@ -278,14 +278,14 @@ TEST_CASE("a handler is destroyed after its call", "[driver]") {
 }
 
 TEST_CASE("what catch has of pthread_exit is not rethrown", "[driver][P53]") {
-  driven_child child;
+  driven_host child;
   child.initialize();
   child.timer_throws(nullptr);
   CHECK(child.logged("a timer failed: an exception that is not a std::exception"));
 }
 
 TEST_CASE("a factory that makes no processor is logged and ends the session", "[driver][P53]") {
-  driven_child child({}, [] { return std::unique_ptr<record_processor>(); });
+  driven_host child({}, [] { return std::unique_ptr<record_processor>(); });
   child.initialize();
   CHECK(child.log_lines == lines{"initialize failed: the processor factory returned no processor"});
   CHECK(child.driver.status() == exit_status::callback_failed);
@@ -297,7 +297,7 @@ TEST_CASE("in automatic mode a batch that is kept after its callback is warned o
   const auto keep = [&](const record_batch& batch) { kept.push_back(batch); };
   const std::string warning = "a copy of its record_batch is still in use";
   SECTION("automatic") {
-    driven_child child({}, keep);
+    driven_host child({}, keep);
     child.initialize();
     child.process({"100"});
     CHECK(child.logged(warning));
@@ -308,13 +308,13 @@ TEST_CASE("in automatic mode a batch that is kept after its callback is warned o
     CHECK(child.log_lines.empty());
   }
   SECTION("not in manual mode, which is for that") {
-    driven_child child(manual(), keep);
+    driven_host child(manual(), keep);
     child.initialize();
     child.process({"100"});
     CHECK(child.log_lines.empty());
   }
   SECTION("nor for one that is not kept") {
-    driven_child child;
+    driven_host child;
     child.initialize();
     child.process({"100"});
     CHECK(child.log_lines.empty());
@@ -322,7 +322,7 @@ TEST_CASE("in automatic mode a batch that is kept after its callback is warned o
 }
 
 TEST_CASE("lines without a message are logged once and skipped", "[driver][P60]") {
-  driven_child child;
+  driven_host child;
   child.receive(" ");
   CHECK(child.logged("the daemon sent a line without a message; such lines are skipped"));
   child.receive("");
@@ -333,7 +333,7 @@ TEST_CASE("lines without a message are logged once and skipped", "[driver][P60]"
 
 TEST_CASE("what the library makes up for in a line is logged once in a session",
           "[driver][P8][P15]") {
-  driven_child child;
+  driven_host child;
   child.initialize();
   const auto [key, time, warning] = GENERATE(table<std::string, std::string, std::string>({
       {"\xff", "1", "bytes that are not UTF-8"},
@@ -357,7 +357,7 @@ TEST_CASE("what the library makes up for in a line is logged once in a session",
 
 TEST_CASE("an output that is broken ends the session with what the system reported",
           "[driver][P57]") {
-  driven_child child;
+  driven_host child;
   child.initialize();
   child.records({"100"});
   child.is_output_broken = true;
@@ -367,7 +367,7 @@ TEST_CASE("an output that is broken ends the session with what the system report
 }
 
 TEST_CASE("a line that comes too early waits for its turn", "[driver][P58]") {
-  driven_child child;
+  driven_host child;
   child.initialize();
   child.take_written();
   child.records({"100"});
@@ -417,7 +417,7 @@ TEST_CASE("a line that comes too early waits for its turn", "[driver][P58]") {
 }
 
 TEST_CASE("an answer that was not asked for is skipped, and logged once", "[driver][P58]") {
-  driven_child child;
+  driven_host child;
   child.initialize();
   child.answer("7");
   child.answer("8");
@@ -429,7 +429,7 @@ TEST_CASE("an answer that was not asked for is skipped, and logged once", "[driv
 
 TEST_CASE("where an answer is awaited and another action comes, or the end, the checkpoint fails",
           "[driver][P55][P58]") {
-  driven_child child(manual());
+  driven_host child(manual());
   child.initialize();
   child.records({"100"});
   SECTION("that of a call, and the action follows the status") {
@@ -464,7 +464,7 @@ TEST_CASE("where an answer is awaited and another action comes, or the end, the 
 
 TEST_CASE("warnings that were left out are counted in the log when the session ends",
           "[driver][log]") {
-  driven_child child;
+  driven_host child;
   child.initialize();
   for (int i = 0; i < 15; ++i) child.receive(R"({"action":"tune)" + std::to_string(i) + "\"}");
   CHECK(child.log_lines.size() == 10);
@@ -477,7 +477,7 @@ TEST_CASE("observers get what happens in the dialogue, in order", "[driver][obse
   const sequence_position first("100");
   const sequence_position end("SHARD_END");
   const auto took_none = std::chrono::nanoseconds(0);
-  driven_child child;
+  driven_host child;
   child.observe_events();
   child.initialize();
   CHECK(child.take_events() ==
@@ -555,7 +555,7 @@ TEST_CASE("observers get what happens in the dialogue, in order", "[driver][obse
                        observer::callback_ended{observer::callback_kind::lease_lost, took_none}});
   }
   SECTION("of a lease that is lost, when no processor could be made") {
-    driven_child unmade({}, [](const shard_context&) -> std::unique_ptr<record_processor> {
+    driven_host unmade({}, [](const shard_context&) -> std::unique_ptr<record_processor> {
       throw fenced_error("epoch 7");
     });
     unmade.observe_events();
@@ -585,7 +585,7 @@ TEST_CASE("observers get what happens in the dialogue, in order", "[driver][obse
 }
 
 TEST_CASE("without observers no events are made", "[driver][observer]") {
-  driven_child child;
+  driven_host child;
   child.initialize();
   child.process({"100"});
   child.answer("100");
@@ -596,7 +596,7 @@ TEST_CASE("without observers no events are made", "[driver][observer]") {
 
 TEST_CASE("observers hear how a callback has ended", "[driver][observer]") {
   const auto ended = [](processor_factory factory) {
-    driven_child child({}, std::move(factory));
+    driven_host child({}, std::move(factory));
     child.initialize();
     child.observe_events();
     child.process({});
@@ -613,7 +613,7 @@ TEST_CASE("observers hear how a callback has ended", "[driver][observer]") {
 
 TEST_CASE("for observers an exception ends the session only while the lease is held",
           "[driver][observer]") {
-  driven_child child({}, [](const record_batch&) { throw std::runtime_error("no table"); });
+  driven_host child({}, [](const record_batch&) { throw std::runtime_error("no table"); });
   child.initialize();
   child.observe_events();
   child.records({"100"});

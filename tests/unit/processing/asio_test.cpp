@@ -31,7 +31,7 @@
 #include <boost/version.hpp>
 
 #include <kclxx/asio.hpp>
-#include <kclxx/testing/daemon.hpp>
+#include <kclxx/testing/worker.hpp>
 
 #include "support/catch.hpp"
 #include "support/eventually.hpp"
@@ -356,7 +356,7 @@ TEST_CASE("a coroutine that cannot begin has ended", "[asio]") {
 TEST_CASE("asio::parallel refuses an empty function", "[processing][asio]") {
   using handler = std::function<asio::awaitable<void>(const record&)>;
   CHECK_THROWS_WITH(kclxx::asio::parallel(handler()), "a handler is an empty function");
-  kclxx::testing::daemon daemon(kclxx::asio::parallel(
+  kclxx::testing::worker daemon(kclxx::asio::parallel(
       [](const shard_context&, const asio::any_io_executor&) { return handler(); }));
   daemon.initialize();
   REQUIRE(daemon.thrown());

@@ -59,21 +59,21 @@ struct telling_handler {
 TEST_CASE("a batch that the handler of batches keeps is warned of once", "[processing][batches]") {
   const std::string warning = "a copy of its record_batch is still in use";
   std::vector<record_batch> kept;
-  testing::daemon keeping(batches([&](record_batch batch) { kept.push_back(std::move(batch)); }));
+  testing::worker keeping(batches([&](record_batch batch) { kept.push_back(std::move(batch)); }));
   keeping.initialize().deliver({"a", "b"}).deliver({"c"});
   CHECK(count_logged(keeping, warning) == 1);
-  testing::daemon with(batches([](record_batch batch) { batch = batch.slice(1, 1); }));
+  testing::worker with(batches([](record_batch batch) { batch = batch.slice(1, 1); }));
   with.initialize().deliver({"a", "b"});
   CHECK(count_logged(with, warning) == 0);
 }
 
 TEST_CASE("a handler of batches can take the shard, or be made for it", "[processing][batches]") {
   strings seen;
-  testing::daemon with_shard(batches([&](record_batch batch, const shard_context& shard) {
+  testing::worker with_shard(batches([&](record_batch batch, const shard_context& shard) {
     seen.push_back(shard.shard_id() + " " + std::to_string(batch.size()));
   }));
   with_shard.initialize("shard-1").deliver({"a", "b"});
-  testing::daemon with_factory(batches([&](const shard_context& shard) {
+  testing::worker with_factory(batches([&](const shard_context& shard) {
     return [id = std::make_unique<std::string>(shard.shard_id()), &seen](const record_batch&) {
       seen.push_back(*id);
     };
@@ -86,7 +86,7 @@ TEST_CASE("a batch that fails is halved until the bad record is alone, at no att
           "[processing][batches]") {
   silent_handler handler;
   const auto lot = std::make_shared<memory_lot>();
-  testing::daemon with(batches(std::ref(handler), parking(lot, 2, std::nullopt)), prompt());
+  testing::worker with(batches(std::ref(handler), parking(lot, 2, std::nullopt)), prompt());
   const auto begin = with.now();
   with.initialize().deliver({"a", "b", "c", "d", "e", "bad", "g", "h"});
   INFO(with);
@@ -106,7 +106,7 @@ TEST_CASE("a batch that fails is halved until the bad record is alone, at no att
 TEST_CASE("what is before a batch_failure is complete, and the rest is tried again",
           "[processing][batches]") {
   telling_handler handler{.failures = 1};
-  testing::daemon with(batches(std::ref(handler)), prompt());
+  testing::worker with(batches(std::ref(handler)), prompt());
   with.initialize().deliver({"a", "b", "bad", "d"});
   INFO(with);
   CHECK(handler.calls == std::vector<strings>{{"a", "b", "bad", "d"}, {"bad", "d"}});
@@ -121,7 +121,7 @@ TEST_CASE("a batch_failure outside of the batch tells nothing: the batch is halv
       GENERATE(sequence_position("3"), sequence_position("9"), sequence_position("TRIM_HORIZON"));
   const auto lot = std::make_shared<memory_lot>();
   strings done;
-  testing::daemon with(batches(
+  testing::worker with(batches(
                            [&](const record_batch& batch) {
                              if (batch.front().data() != "before" &&
                                  std::any_of(batch.begin(), batch.end(), is_bad)) {

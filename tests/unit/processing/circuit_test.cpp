@@ -26,7 +26,7 @@ using namespace std::chrono_literals;
 /// A store that is away, and comes back after so many calls, or at a time. What it is called with,
 /// and when.
 struct store {
-  std::optional<testing::daemon> daemon{};
+  std::optional<testing::worker> daemon{};
   std::shared_ptr<memory_lot> lot = std::make_shared<memory_lot>();
   int calls = 0;
   std::function<bool(const record&)> is_away = [](const record&) { return true; };
@@ -44,7 +44,7 @@ struct store {
     };
   }
   /// A shard that is processed in this form.
-  testing::daemon& start(form which, const failure_policy& policy,
+  testing::worker& start(form which, const failure_policy& policy,
                          const parallel_options& options = {},
                          std::shared_ptr<observer> watching = nullptr) {
     daemon.emplace(make(which, handler(), policy, options), prompt(std::move(watching)));
@@ -121,7 +121,7 @@ TEST_CASE("after a declared outage a batch comes again as it was", "[processing]
   std::vector<strings> seen;
   const bool is_named = GENERATE(false, true);
   const auto lot = std::make_shared<memory_lot>();
-  testing::daemon with(batches(
+  testing::worker with(batches(
                            [&](const record_batch& batch) {
                              seen.push_back(payloads_of(batch));
                              if (seen.size() == 4) return;

@@ -167,7 +167,7 @@ TEST_CASE("a completion outlives the processor, and keeps the memory of its reco
     const auto watched = [&](const shard_context& shard) {
       return std::make_unique<watched_batches>(batches, form(shard));
     };
-    testing::daemon daemon(processor_factory(watched), prompt());
+    testing::worker daemon(processor_factory(watched), prompt());
     daemon.initialize().deliver({"1"}).deliver({"2"});  // which waits for the first of its key
     REQUIRE(held.size() == 1);
     CHECK_FALSE(batches.at(1).expired());

@@ -43,11 +43,11 @@ TEST_CASE("a handler can take the shard, be move-only, and be made for each shar
   const auto see = [&](const record& one, const shard_context& shard) {
     seen.push_back(std::string(one.data()) + "@" + shard.shard_id());
   };
-  testing::daemon with_shard(each(see));
+  testing::worker with_shard(each(see));
   with_shard.initialize("shard-1").deliver({"a"});
   CHECK(seen == strings{"a@shard-1"});
 
-  testing::daemon with_move_only(
+  testing::worker with_move_only(
       each([prefix = std::make_unique<std::string>("only "), &seen](const record& one) {
         seen.push_back(*prefix + std::string(one.data()));
       }));
@@ -55,7 +55,7 @@ TEST_CASE("a handler can take the shard, be move-only, and be made for each shar
   CHECK(seen.back() == "only b");
 
   int made = 0;
-  testing::daemon with_factory(each([&](const shard_context& shard) {
+  testing::worker with_factory(each([&](const shard_context& shard) {
     ++made;
     return
         [connection = std::make_unique<std::string>(shard.shard_id()), &seen](const record& one) {
@@ -72,7 +72,7 @@ TEST_CASE("during a long batch a checkpoint is requested once a second", "[proce
   const auto [records, each_takes, least, most] =
       GENERATE(table<std::size_t, std::chrono::milliseconds, std::size_t, std::size_t>(
           {{100, 100ms, 8, 12}, {5, 1s, 5, 5}}));
-  std::optional<testing::daemon> with;
+  std::optional<testing::worker> with;
   with.emplace(each([&, time = each_takes](const record&) { with->advance(time); }), prompt());
   with->initialize().deliver(strings(records, "slow"));
   INFO(*with);
@@ -85,7 +85,7 @@ TEST_CASE("every wait is within the policy's bounds, and the same in each run",
           "[processing][each]") {
   const auto waits = [] {
     std::map<std::string, std::vector<std::chrono::nanoseconds>> result;
-    std::optional<testing::daemon> with;
+    std::optional<testing::worker> with;
     std::map<std::string, shard_context::clock::time_point> last;
     const auto fail = [&](const record& one) {
       const std::string data(one.data());
@@ -117,7 +117,7 @@ TEST_CASE("every wait is within the policy's bounds, and the same in each run",
 TEST_CASE("a retry ends within 100 ms of the stop token, and the record is not complete",
           "[processing][each]") {
   flaky handler;
-  testing::daemon with(each(std::ref(handler), {.initial_backoff = 5s, .max_backoff = 60s}));
+  testing::worker with(each(std::ref(handler), {.initial_backoff = 5s, .max_backoff = 60s}));
   with.initialize();
   const auto begin = with.now();
   with.lose_lease_silently();  // the checkpoint of "a" tells, during the wait
@@ -135,7 +135,7 @@ TEST_CASE("a retry ends within 100 ms of the stop token, and the record is not c
 TEST_CASE("by default a record that has failed for good ends the session, and the log names it",
           "[processing][each]") {
   flaky handler;
-  testing::daemon with(each(std::ref(handler), {.max_attempts = 5}), prompt());
+  testing::worker with(each(std::ref(handler), {.max_attempts = 5}), prompt());
   with.initialize().deliver({"a", "bad", "c"});
   INFO(with);
   CHECK(with.exit_status() == exit_status::callback_failed);
@@ -149,7 +149,7 @@ TEST_CASE("a permanent error, and what the policy calls permanent, is not tried 
           "[processing][each]") {
   int calls = 0;
   const auto lot = make_lot();
-  testing::daemon with(each(
+  testing::worker with(each(
       [&](const record& one) {
         ++calls;
         if (one.data() == "permanent") throw permanent_error("never");
@@ -174,7 +174,7 @@ TEST_CASE("a failed record that is too old is not tried again; one that succeeds
           "[processing][each]") {
   flaky handler;
   const auto lot = make_lot();
-  testing::daemon with(
+  testing::worker with(
       each(std::ref(handler), {.max_age = 60s, .bad_record = bad_record::park, .lot = lot}));
   with.initialize();
   const auto begin = with.now();
@@ -191,7 +191,7 @@ TEST_CASE("a failed record that is too old is not tried again; one that succeeds
 
 TEST_CASE("a record without an arrival time is never too old", "[processing][each]") {
   int failures = 0;
-  testing::daemon with(each(
+  testing::worker with(each(
                            [&](const record& one) {
                              CHECK_FALSE(one.approximate_arrival_timestamp());
                              if (failures++ < 2) throw std::runtime_error("no");
@@ -209,7 +209,7 @@ TEST_CASE("a lost lease is not a failure of the record: nothing is tried again, 
                              std::error_code(checkpoint_errc::shutdown));
   int calls = 0;
   const auto lot = make_lot();
-  testing::daemon with(each(
+  testing::worker with(each(
       [&](const record&) {
         ++calls;
         throw std::system_error(code);
@@ -225,7 +225,7 @@ TEST_CASE("a lost lease is not a failure of the record: nothing is tried again, 
 
 TEST_CASE("with attempts without end, the log tells which record holds the shard",
           "[processing][each]") {
-  std::optional<testing::daemon> with;
+  std::optional<testing::worker> with;
   int calls = 0;
   const auto fail = [&](const record& one) {
     if (one.data() != "bad") return;
@@ -266,7 +266,7 @@ TEST_CASE("observers receive each attempt, retry and parked record", "[processin
     strings all{};
   };
   const auto observer = std::make_shared<all_in_order>();
-  std::optional<testing::daemon> with;
+  std::optional<testing::worker> with;
   const auto handler = [&](const record& one) {
     with->advance(70ms);
     if (one.data() == "bad") throw std::runtime_error("no");
@@ -306,7 +306,7 @@ TEST_CASE("an empty function is refused as a handler", "[processing][policy]") {
   CHECK_THROWS_WITH(each(static_cast<void (*)(const record&)>(nullptr)), text);
   CHECK_THROWS_WITH(batches(std::function<void(record_batch)>()), text);
   CHECK_THROWS_WITH(parallel(std::function<void(completion)>()), text);
-  testing::daemon with(
+  testing::worker with(
       each([](const shard_context&) { return std::function<void(const record&)>(); }));
   with.initialize();
   CHECK(logged(with, "initialize failed: " + text));
@@ -314,7 +314,7 @@ TEST_CASE("an empty function is refused as a handler", "[processing][policy]") {
 
 TEST_CASE("max_backoff limits the first wait, too, and no wait is 0", "[processing][policy]") {
   std::vector<shard_context::clock::time_point> times;
-  std::optional<testing::daemon> with;
+  std::optional<testing::worker> with;
   const auto fail_thrice = [&](const record&) {
     times.push_back(with->now());
     if (times.size() < 4) throw std::runtime_error("no");
@@ -335,7 +335,7 @@ TEST_CASE("a limit on the age that is as long as can be is no limit", "[processi
   const auto limit = GENERATE(std::chrono::seconds(std::chrono::hours(300 * 365 * 24)),
                               std::chrono::seconds::max());
   flaky handler{.failures = 2};
-  testing::daemon with(each(std::ref(handler), {.max_age = limit, .bad_record = bad_record::skip}),
+  testing::worker with(each(std::ref(handler), {.max_age = limit, .bad_record = bad_record::skip}),
                        prompt());
   with.initialize().deliver({"bad"});
   CHECK(handler.done == strings{"bad"});
@@ -346,7 +346,7 @@ TEST_CASE("any exception is a failure of its record, whatever text it has", "[pr
     [[nodiscard]] const char* what() const noexcept override { return nullptr; }
   };
   const auto lot = make_lot();
-  testing::daemon with(each(
+  testing::worker with(each(
                            [](const record& one) {
                              if (one.data() == "none") throw without_text();
                              if (one.data() == "42") throw 42;  // NOLINT: no std::exception

@@ -36,7 +36,7 @@ struct gathering_daemon {
   [[nodiscard]] sequence_position persisted() const { return daemon.persisted(); }
 
   noting_handler handler;
-  testing::daemon daemon;
+  testing::worker daemon;
 };
 
 batch_failure::failed failed(const record& one, const char* why = "refused") {
@@ -71,7 +71,7 @@ TEST_CASE("a batch has at most max_bytes, but for one record that is larger",
   const std::string half(50, 'h');
   const std::string large(400, 'l');
   const strings numbers{"1", "2", "3", "4", "5", "6", "7"};
-  const auto deliver = [&](testing::daemon& to, std::size_t first, const strings& all) {
+  const auto deliver = [&](testing::worker& to, std::size_t first, const strings& all) {
     std::vector<record::fields> records;
     for (const std::string& one : all) records.push_back(keyed("key", one, numbers.at(first++)));
     to.deliver_records(records);
@@ -96,7 +96,7 @@ TEST_CASE("gathered records are handed over before they take more memory than 64
   const std::string data(size, 'x');
   const std::vector<std::string> call(size < 1'000 ? 10'000 : 400, data);
   std::size_t most = 0;
-  testing::daemon to(batches(
+  testing::worker to(batches(
       [&](const record_batch& batch) { most = std::max(most, batch.size()); }, {}, {.linger = 1h}));
   to.initialize();
   for (int calls = 0; calls < 100 && most == 0; ++calls) to.deliver(call);
@@ -129,7 +129,7 @@ TEST_CASE("a factory that calls another one has the mode which that one needs",
       form == 0 ? batches([](const record_batch&) {}, {}, {.linger = 1h})
                 : parallel([&](completion one) { held.push_back(std::move(one)); });
   const processor_factory outer = [inner](const shard_context& shard) { return inner(shard); };
-  testing::daemon daemon([outer](const shard_context& shard) { return outer(shard); },
+  testing::worker daemon([outer](const shard_context& shard) { return outer(shard); },
                          {.checkpoint_interval = 0ms});
   daemon.initialize().deliver({"a"}).deliver({});
   CHECK(daemon.persisted() == sequence_position("TRIM_HORIZON"));
@@ -180,7 +180,7 @@ TEST_CASE("observers see what is gathered as the window", "[processing][gatherin
 TEST_CASE("what a batch_failure does not name is complete, the named records are tried alone",
           "[processing][gathering]") {
   naming_handler handler{.failures = 3};
-  testing::daemon with(batches(std::ref(handler)), prompt());
+  testing::worker with(batches(std::ref(handler)), prompt());
   with.initialize();
   const auto begin = with.now();
   with.deliver({"a", "bad1", "c", "bad2", "e"});
@@ -195,7 +195,7 @@ TEST_CASE("each record that a batch_failure names has its own attempts, and is p
           "[processing][gathering]") {
   const auto lot = std::make_shared<memory_lot>();
   calls seen;
-  testing::daemon with(
+  testing::worker with(
       batches(
           [&](const record_batch& batch) {
             seen.push_back(payloads_of(batch));
@@ -224,7 +224,7 @@ TEST_CASE("each record that a batch_failure names has its own attempts, and is p
 
 TEST_CASE("with order::key no key and an empty key are two keys", "[processing][gathering]") {
   naming_handler handler{.failures = 1};
-  testing::daemon with(batches(std::ref(handler), {}, {.order = order::key}), prompt());
+  testing::worker with(batches(std::ref(handler), {}, {.order = order::key}), prompt());
   with.initialize().deliver_records({{.data = "bad", .sequence_number = "1"},
                                      keyed("", "b", "2"),
                                      {.data = "c", .sequence_number = "3"}});
@@ -234,7 +234,7 @@ TEST_CASE("with order::key no key and an empty key are two keys", "[processing][
 TEST_CASE("when a named record ends the session, what is before the first is checkpointed",
           "[processing][gathering]") {
   naming_handler handler;
-  testing::daemon with(batches(std::ref(handler), {.max_attempts = 1}), prompt());
+  testing::worker with(batches(std::ref(handler), {.max_attempts = 1}), prompt());
   with.initialize().deliver({"a", "bad1", "c", "bad2"});
   CHECK(with.exit_status() == exit_status::callback_failed);
   CHECK(with.persisted() == sequence_position("1"));
@@ -245,7 +245,7 @@ TEST_CASE("a batch_failure that names no record of the batch names none",
           "[processing][gathering]") {
   CHECK_THROWS_AS(batch_failure(std::vector<batch_failure::failed>{}), std::invalid_argument);
   const auto lot = std::make_shared<memory_lot>();
-  testing::daemon with(batches(
+  testing::worker with(batches(
                            [&](const record_batch& batch) {
                              for (const record& one : batch) {
                                if (one.data() != "bad") continue;
@@ -265,7 +265,7 @@ TEST_CASE("a batch_failure that names no record of the batch names none",
 TEST_CASE("the bad records of one call are parked with one call", "[processing][gathering]") {
   const auto lot = std::make_shared<memory_lot>();
   naming_handler handler;
-  testing::daemon with(batches(std::ref(handler), parking(lot, 1)), prompt());
+  testing::worker with(batches(std::ref(handler), parking(lot, 1)), prompt());
   with.initialize().deliver({"bad1", "good", "bad2", "bad3"});
   CHECK(lot->data() == strings{"bad1", "bad2", "bad3"});
   CHECK(lot->calls == 1);

@@ -69,7 +69,7 @@ TEST_CASE("a function of a value gets what is in each record", "[processing][jso
             [&](const nlohmann::json& one) { got.push_back(one.at("page").get<std::string>()); }));
     }
   }();
-  testing::daemon with(program);
+  testing::worker with(program);
   with.initialize().deliver({first, second}).request_shutdown();
   INFO(with);
   CHECK(got == strings{"/a", "/b"});
@@ -79,7 +79,7 @@ TEST_CASE("a function of a value gets what is in each record", "[processing][jso
 TEST_CASE("what does not parse is parked at once, with the parser's reason", "[processing][json]") {
   int calls = 0;
   const auto lot = std::make_shared<memory_lot>();
-  testing::daemon with(each(json<click>([&](const click&) { ++calls; }),
+  testing::worker with(each(json<click>([&](const click&) { ++calls; }),
                             {.bad_record = bad_record::park, .lot = lot}));
   with.initialize()
       .deliver({"no", R"({"page": "/"})", R"({"page": 5, "at": 6})", R"({"page": "", "at": 6})",
@@ -112,7 +112,7 @@ TEST_CASE("data with too many levels of values is parked, and exhausts no stack"
   }() + "]";
   strings got;
   const auto lot = std::make_shared<memory_lot>();
-  testing::daemon with(
+  testing::worker with(
       each(json<nlohmann::json>([&](const nlohmann::json& one) { got.push_back(one.dump()); }),
            {.bad_record = bad_record::park, .lot = lot}));
   with.initialize()
@@ -128,7 +128,7 @@ TEST_CASE("a function of a batch gets the values that parse, with their records"
           "[processing][json][batches]") {
   strings got;
   const auto lot = std::make_shared<memory_lot>();
-  testing::daemon with(batches(json<click>([&](json_batch<click> clicks) {
+  testing::worker with(batches(json<click>([&](json_batch<click> clicks) {
                                  for (const auto& [one, from] : clicks) {
                                    got.push_back(one.page + to_string(from.position()));
                                  }
@@ -150,7 +150,7 @@ TEST_CASE("what the function of a batch reports does not complete a record that 
   int calls = 0;
   const bool names_all = GENERATE(false, true);
   const auto lot = std::make_shared<memory_lot>();
-  testing::daemon with(
+  testing::worker with(
       batches(json<click>([&](json_batch<click> clicks, const shard_context&) {
                 if (++calls < 3) {
                   const auto at = clicks.back().record.position();
@@ -178,7 +178,7 @@ TEST_CASE("a position outside the batch completes no value, beside one that did 
   const bool names_all = GENERATE(false, true);
   strings done;
   const auto lot = std::make_shared<memory_lot>();
-  testing::daemon with(batches(json<click>([&, calls = 0](json_batch<click> clicks) mutable {
+  testing::worker with(batches(json<click>([&, calls = 0](json_batch<click> clicks) mutable {
                                  if (++calls == 1 && names_all)
                                    throw batch_failure({{outside}, {sequence_position("2", 5)}});
                                  if (calls == 1) throw batch_failure(outside);
@@ -194,7 +194,7 @@ TEST_CASE("a position outside the batch completes no value, beside one that did 
 
 TEST_CASE("values after a position", "[processing][json][batches]") {
   strings got;
-  testing::daemon with(batches(json<click>([&](const shard_context&) {
+  testing::worker with(batches(json<click>([&](const shard_context&) {
     return [&](json_batch<click> clicks) {
       CHECK(clicks.after(sequence_position("TRIM_HORIZON")).size() == 2);
       for (const auto& one : clicks.after(sequence_position("1"))) got.push_back(one.value.page);
@@ -211,7 +211,7 @@ namespace {
 template <class Value>
 std::string read(const std::string& text) {
   std::string got = "refused";
-  testing::daemon with(
+  testing::worker with(
       each(json<Value>([&](const Value& value) { got = nlohmann::json(value).dump(); }),
            {.bad_record = bad_record::skip}));
   with.initialize().deliver({text}).request_shutdown();
@@ -269,7 +269,7 @@ TEST_CASE("from_json is called once for an attempt, whatever it makes of the num
             policy);
     }
   }();
-  testing::daemon with(program);
+  testing::worker with(program);
   with.initialize().deliver({R"({"page": "/a", "at": 1.5})"});  // fails once
   with.deliver({no_page, R"({"page": "/a", "at": -1})"}).end_shard();
   INFO(with);
@@ -301,7 +301,7 @@ TEST_CASE("where the function of a batch stops, no complete value comes again",
   CAPTURE(where);
   std::vector<strings> calls;
   const auto lot = std::make_shared<memory_lot>();
-  testing::daemon with(batches(json<int>([&](json_batch<int> values) {
+  testing::worker with(batches(json<int>([&](json_batch<int> values) {
                                  calls.emplace_back();
                                  for (const auto& one : values) {
                                    calls.back().push_back(std::to_string(one.value));
@@ -328,7 +328,7 @@ TEST_CASE("a function of a value and a completion reports when it likes",
     started.emplace_back(std::move(one), std::move(whose));
   };
   const failure_policy policy{.bad_record = bad_record::park, .lot = lot};
-  testing::daemon with(takes_shard ? parallel(json<click>([&](click one, completion whose,
+  testing::worker with(takes_shard ? parallel(json<click>([&](click one, completion whose,
                                                               const shard_context& shard) {
                                                 CHECK(shard.shard_id() == "shardId-000000000000");
                                                 start(std::move(one), std::move(whose));
@@ -362,7 +362,7 @@ TEST_CASE("the key of parallel can be taken from the value, which is parsed once
       },
       [](const counted_click& one) { return one.page; });
   const failure_policy policy{.bad_record = bad_record::park, .lot = lot};
-  testing::daemon with(parallel(of_value, policy, {.lanes = 4}), prompt());
+  testing::worker with(parallel(of_value, policy, {.lanes = 4}), prompt());
   with.initialize();
   // The keys of the records would have another order: /a's first fails, and its second waits.
   deliver(with, {{"x", R"({"page": "/a", "at": 1})"},
@@ -383,7 +383,7 @@ TEST_CASE("the key of parallel can be taken from the value, which is parsed once
 
 TEST_CASE("what the key of a value throws is no failure of the record",
           "[processing][json][parallel]") {
-  testing::daemon with(parallel(
+  testing::worker with(parallel(
       json<click>([](const click&) {},
                   [](const click&) -> std::string { throw std::runtime_error("no key"); })));
   with.initialize();
@@ -395,7 +395,7 @@ TEST_CASE("what the key of a value throws is no failure of the record",
 TEST_CASE("a function that makes the handler of a shard is none of any JSON",
           "[processing][json]") {
   int values = 0;
-  testing::daemon with(each(json<nlohmann::json>([&](const shard_context&) {
+  testing::worker with(each(json<nlohmann::json>([&](const shard_context&) {
     return [&](const nlohmann::json& value) { values += value.get<int>(); };
   })));
   with.initialize().deliver({"1", "2"}).end_shard();

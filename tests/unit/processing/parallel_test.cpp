@@ -57,7 +57,7 @@ TEST_CASE("a plain function or a generic lambda can be a handler", "[processing]
       [](auto batch) { calls_of_functions += static_cast<int>(batch.front().data().size()); },
       parallel([](const auto& one) { calls_of_functions += static_cast<int>(one.data().size()); })};
   calls_of_functions = 0;
-  for (const auto& factory : factories) testing::daemon(factory).initialize().deliver({"a"});
+  for (const auto& factory : factories) testing::worker(factory).initialize().deliver({"a"});
   CHECK(calls_of_functions == 6);
 }
 
@@ -172,7 +172,7 @@ TEST_CASE("with options that cannot work the processor factory is not valid",
   const auto refuses = [](const parallel_options& options, const std::string& why) {
     CHECK_THROWS_AS(parallel([](const record&) {}, {}, options).require_valid(),
                     std::invalid_argument);
-    CHECK_THROWS_WITH(testing::daemon(parallel([](const record&) {}, {}, options)),
+    CHECK_THROWS_WITH(testing::worker(parallel([](const record&) {}, {}, options)),
                       "parallel_options: " + why);
   };
   refuses({.lanes = 0}, "lanes is 0");
@@ -242,7 +242,7 @@ TEST_CASE("a lot that blocks holds up no other lane, and is reported as stuck",
   CAPTURE(which);
   const auto lot = std::make_shared<slow_lot>();
   strings done;
-  testing::daemon with(make(which,
+  testing::worker with(make(which,
                             [&, failures = 1](const record& one, const shard_context&) mutable {
                               if (one.data() == "0") throw permanent_error("malformed");
                               if (one.data() == "7" && failures-- > 0)
@@ -276,7 +276,7 @@ TEST_CASE("a policy's function that blocks is reported as stuck", "[processing][
   const shard_context* shard = nullptr;
   failure_policy policy;
   policy.is_permanent = [&](const std::exception&) { return !shard->sleep_for(2h); };
-  testing::daemon with(make(which,
+  testing::worker with(make(which,
                             [&, failures = 1](const record&, const shard_context& of) mutable {
                               shard = &of;
                               if (failures-- > 0) throw std::runtime_error("no");

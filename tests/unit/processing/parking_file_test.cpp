@@ -205,7 +205,7 @@ void fail(const record& one) {
 TEST_CASE("a parked line has the record and why it failed", "[processing][parking]") {
   const temporary_folder directory;
   int calls = 0;
-  testing::daemon with(each(
+  testing::worker with(each(
                            [&](const record&) {
                              throw std::runtime_error("error \"" + std::to_string(++calls) + "\"");
                            },
@@ -297,7 +297,7 @@ TEST_CASE("threads and lots that park into one file write whole lines", "[proces
 TEST_CASE("without a lot, records are parked in KCLXX_PARKING_DIR", "[processing][parking]") {
   const temporary_folder directory;
   ::setenv("KCLXX_PARKING_DIR", directory.path().c_str(), 1);
-  testing::daemon with(each(fail, {.max_attempts = 1, .bad_record = bad_record::park}));
+  testing::worker with(each(fail, {.max_attempts = 1, .bad_record = bad_record::park}));
   with.initialize("s").deliver({"a", "bad"});
   ::unsetenv("KCLXX_PARKING_DIR");
   CHECK(lines_of(directory.path() / "s.parked.jsonl").size() == 1);
@@ -331,7 +331,7 @@ TEST_CASE("a parking directory that is not there when a shard starts is waited f
   const auto folder = directory.path() / "lot";
   const auto lot = std::make_shared<parking_file>(folder);
   int attempts = 0;
-  testing::daemon with(each(
+  testing::worker with(each(
                            [&](const record& one) {
                              if (one.data() == "bad" && ++attempts == 5)
                                std::filesystem::create_directory(folder);
@@ -432,7 +432,7 @@ TEST_CASE("a file that another process keeps locked is a failure with a line in 
   std::filesystem::permissions(file, std::filesystem::perms(0644));
   const int other = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
   REQUIRE(::flock(other, LOCK_EX) == 0);
-  testing::daemon with(make(
+  testing::worker with(make(
                            which,
                            [&, calls = 0](const record& one, const shard_context&) mutable {
                              if (one.data() == "bad" && ++calls == 3) ::flock(other, LOCK_UN);
@@ -459,7 +459,7 @@ TEST_CASE("what a file system cannot do for a lot is logged, and records are par
   CAPTURE(function, error);
   const temporary_folder directory;
   const auto lot = std::make_shared<parking_file>(directory.path());
-  testing::daemon with(each(fail, parking(lot, 1)), prompt());
+  testing::worker with(each(fail, parking(lot, 1)), prompt());
   {
     const failing_disk disk(function, error);
     with.initialize("s");

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <kclxx/kclxx.hpp>
-#include <kclxx/testing/daemon.hpp>
+#include <kclxx/testing/worker.hpp>
 
 #include "support/run_options.hpp"  // IWYU pragma: export
 
@@ -22,7 +22,7 @@ namespace kclxx::test {
 using strings = std::vector<std::string>;
 
 /// A batch of (key, data); deliver_records gives the sequence numbers 1, 2, ...
-inline void deliver(testing::daemon& to,
+inline void deliver(testing::worker& to,
                     const std::vector<std::pair<std::string, std::string>>& records) {
   std::vector<record::fields> fields;
   fields.reserve(records.size());
@@ -30,23 +30,23 @@ inline void deliver(testing::daemon& to,
   to.deliver_records(fields);
 }
 
-inline std::size_t count_logged(const testing::daemon& from, const std::string& text) {
+inline std::size_t count_logged(const testing::worker& from, const std::string& text) {
   return static_cast<std::size_t>(std::count_if(
       from.log().begin(), from.log().end(),
       [&](const log_entry& entry) { return entry.text.find(text) != std::string::npos; }));
 }
 
-inline bool logged(const testing::daemon& from, const std::string& text) {
+inline bool logged(const testing::worker& from, const std::string& text) {
   return count_logged(from, text) > 0;
 }
 
 /// Of a handler of parallel(), with prompt(), and initialized.
-struct parallel_daemon : testing::daemon {
+struct parallel_daemon : testing::worker {
   template <class Handler>
   explicit parallel_daemon(Handler handler, failure_policy policy = {},
                            parallel_options options = {},
                            std::shared_ptr<observer> watching = nullptr)
-      : testing::daemon(parallel(std::move(handler), std::move(policy), std::move(options)),
+      : testing::worker(parallel(std::move(handler), std::move(policy), std::move(options)),
                         prompt(std::move(watching))) {
     initialize();
   }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <poll.h>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <unistd.h>
@@ -70,8 +71,7 @@ std::string lines(std::size_t count) {
 
 }  // namespace
 
-TEST_CASE("log lines are written in order, on a thread that ends when there is none",
-          "[log_thread]") {
+TEST_CASE("log lines are written in order, also after a time without any", "[log_thread]") {
   const page_pipe pipe;
   log_thread log(pipe.write_end(), writer_to(pipe.write_end()));
   CHECK(log.drain(clock::now()));
@@ -87,7 +87,7 @@ TEST_CASE("a pipe that nobody reads holds up no caller, and the number of lines 
   const page_pipe pipe;
   pipe.fill();
   log_thread log(pipe.write_end(), writer_to(pipe.write_end()));
-  constexpr std::size_t most = log_thread::most_waiting;
+  constexpr std::size_t most = log_thread::max_waiting;
   write(log, 0, most + 11);
   CHECK_FALSE(log.drain(clock::now() + 10ms));
   const auto with_dropped = [](std::size_t kept, const char* dropped) {
@@ -104,7 +104,7 @@ TEST_CASE("a pipe that nobody reads holds up no caller, and the number of lines 
 
 TEST_CASE("lines of other levels take no room from errors", "[log_thread]") {
   const bool are_long = GENERATE(false, true);  // then their bytes are bounded
-  const std::string text = are_long ? std::string(log_thread::most_waiting_bytes / 4, 'x') : "x";
+  const std::string text = are_long ? std::string(log_thread::max_waiting_bytes / 4, 'x') : "x";
   const page_pipe pipe;
   pipe.fill();
   std::vector<log_entry> written;
@@ -112,7 +112,7 @@ TEST_CASE("lines of other levels take no room from errors", "[log_thread]") {
     if (written.empty()) to({log_level::info, {}, "first"});  // waits for the reader
     written.push_back(entry);
   });
-  const std::size_t most = are_long ? 4 : log_thread::most_waiting;
+  const std::size_t most = are_long ? 4 : log_thread::max_waiting;
   for (std::size_t i = 0; i < most + 20; ++i) log.write({log_level::info, {}, text});
   for (std::size_t i = 0; i < 3; ++i) log.write({log_level::error, {}, std::to_string(i)});
   CHECK(pipe.read_until("first") == "kclxx info: first\n");
@@ -185,6 +185,38 @@ TEST_CASE("a line that comes late reaches no file that has its descriptor's numb
   pipe.close_write_end();
   other.close_write_end();
   CHECK(other.read_until("never").empty());
+}
+
+TEST_CASE("user code of each kind has a thread, which it keeps between two bursts",
+          "[user_tasks]") {
+  static thread_local int calls_of_thread = 0;
+  int handler_calls = 0;
+  int log_calls = 0;
+  run_options options;
+  options.log = [&](const log_entry&) { log_calls = ++calls_of_thread; };
+  user_tasks tasks(options, STDERR_FILENO);
+  for (int round = 0; round < 3; ++round) {
+    tasks.log({log_level::warning, {}, "a line"});
+    tasks.run_handler([&] { handler_calls = ++calls_of_thread; });
+    REQUIRE(tasks.drain(clock::now() + 20s));
+  }
+  CHECK(handler_calls == 3);
+  CHECK(log_calls == 3);
+  tasks.finish();
+}
+
+TEST_CASE("a stop is seen though a stop callback does not return", "[user_tasks]") {
+  std::promise<void> release;
+  user_tasks tasks({}, STDERR_FILENO);
+  const std::stop_callback on_stop(tasks.stop_token(),
+                                   [until = release.get_future().share()] { until.wait(); });
+  tasks.await_stop();
+  CHECK_FALSE(tasks.stop_token().stop_requested());
+  tasks.request_stop();
+  tasks.await_stop();
+  CHECK(tasks.stop_token().stop_requested());
+  release.set_value();
+  tasks.finish();
 }
 
 TEST_CASE("a log whose reader is gone ends nothing", "[log_thread]") {

@@ -30,31 +30,31 @@ struct crashing_observer final : observer {
 TEST_CASE("a callback ends where its process crashes, and nothing is destroyed or reported",
           "[testing][crash]") {
   bool has_continued = false;
-  std::optional<testing::daemon> daemon;
-  daemon.emplace([&](record_batch) {
-    daemon->crash();
+  std::optional<testing::worker> worker;
+  worker.emplace([&](record_batch) {
+    worker->crash();
     has_continued = true;
   });
-  daemon->initialize().deliver({"a"});
-  INFO(*daemon);
+  worker->initialize().deliver({"a"});
+  INFO(*worker);
   CHECK_FALSE(has_continued);
-  CHECK_FALSE(daemon->exit_status());
-  CHECK_FALSE(daemon->thrown());
-  CHECK(daemon->stop_requested());
-  CHECK(daemon->checkpoints().empty());
-  CHECK(daemon->log().empty());
-  CHECK(daemon->dialogue().ends_with("child     is killed\n"));
-  CHECK_THROWS_WITH(daemon->deliver({"b"}),
+  CHECK_FALSE(worker->exit_status());
+  CHECK_FALSE(worker->thrown());
+  CHECK(worker->stop_requested());
+  CHECK(worker->checkpoints().empty());
+  CHECK(worker->log().empty());
+  CHECK(worker->dialogue().ends_with("child     is killed\n"));
+  CHECK_THROWS_WITH(worker->deliver({"b"}),
                     "deliver: the child crashed; resume() starts a successor");
-  CHECK_THROWS_AS(daemon->crash(), std::logic_error);
+  CHECK_THROWS_AS(worker->crash(), std::logic_error);
 }
 
 TEST_CASE("what catches the end of the process is ended by its next call", "[testing][crash]") {
   int steps = 0;
-  std::optional<testing::daemon> daemon;
-  daemon.emplace([&](record_batch, const checkpointer& checkpointer) {
+  std::optional<testing::worker> worker;
+  worker.emplace([&](record_batch, const checkpointer& checkpointer) {
     try {
-      daemon->crash();
+      worker->crash();
     } catch (...) {
       ++steps;
     }
@@ -62,40 +62,40 @@ TEST_CASE("what catches the end of the process is ended by its next call", "[tes
     checkpointer.checkpoint({}, ignored);
     ++steps;
   });
-  daemon->initialize().deliver({"a"});
+  worker->initialize().deliver({"a"});
   CHECK(steps == 1);
-  CHECK(daemon->attempts().empty());
+  CHECK(worker->attempts().empty());
 }
 
 TEST_CASE("each does not take a crash for a failure of its record", "[testing][crash]") {
   const auto lot = std::make_shared<memory_lot>();
   strings handled;
-  std::optional<testing::daemon> daemon;
-  daemon.emplace(each(
+  std::optional<testing::worker> worker;
+  worker.emplace(each(
       [&](const record& one) {
         handled.emplace_back(one.data());
-        if (handled.size() == 2) daemon->crash();
+        if (handled.size() == 2) worker->crash();
       },
       parking(lot, 1)));
-  daemon->initialize().deliver({"a", "b", "c"}).resume();
-  INFO(*daemon);
+  worker->initialize().deliver({"a", "b", "c"}).resume();
+  INFO(*worker);
   CHECK(lot->all.empty());
   CHECK(handled == strings{"a", "b", "a", "b", "c"});
-  CHECK(daemon->persisted() == sequence_position("3"));
+  CHECK(worker->persisted() == sequence_position("3"));
 }
 
 TEST_CASE("a process may crash in its factory, in a timer, a handler and an observer",
           "[testing][crash]") {
   const std::string where = GENERATE("factory", "timer", "handler", "observer");
   CAPTURE(where);
-  std::optional<testing::daemon> daemon;
+  std::optional<testing::worker> worker;
   int lives = 0;
   const auto crash_once = [&] {
-    if (lives == 1) daemon->crash();
+    if (lives == 1) worker->crash();
   };
   run_options options;
   if (where == "observer") options.observers = {std::make_shared<crashing_observer>(crash_once)};
-  daemon.emplace(
+  worker.emplace(
       [&](const shard_context& shard) {
         ++lives;
         if (where == "factory") crash_once();
@@ -107,16 +107,16 @@ TEST_CASE("a process may crash in its factory, in a timer, a handler and an obse
             }));
       },
       options);
-  daemon->initialize();
-  if (where == "timer") daemon->advance(1s);
-  if (where == "handler") daemon->deliver({"a"});
-  INFO(*daemon);
-  CHECK(daemon->stop_requested());
-  CHECK_FALSE(daemon->exit_status());
-  CHECK_FALSE(daemon->thrown());
-  daemon->resume().deliver({"b"}).request_shutdown().end_input();
+  worker->initialize();
+  if (where == "timer") worker->advance(1s);
+  if (where == "handler") worker->deliver({"a"});
+  INFO(*worker);
+  CHECK(worker->stop_requested());
+  CHECK_FALSE(worker->exit_status());
+  CHECK_FALSE(worker->thrown());
+  worker->resume().deliver({"b"}).request_shutdown().end_input();
   CHECK(lives == 2);
-  CHECK(daemon->exit_status() == exit_status::ok);
+  CHECK(worker->exit_status() == exit_status::ok);
 }
 
 }  // namespace kclxx::test

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <kclxx/kclxx.hpp>
-#include <kclxx/testing/daemon.hpp>
+#include <kclxx/testing/worker.hpp>
 
 #include "support/catch.hpp"
 #include "support/recording_processor.hpp"
@@ -45,70 +45,70 @@ class mortal final : public recording_processor {
 
 TEST_CASE("a worker that is asked to stop requests the shutdown once the action has ended",
           "[testing][worker_stop]") {
-  auto daemon = testing::daemon(each([](const record&, const shard_context& shard) {
+  auto worker = testing::worker(each([](const record&, const shard_context& shard) {
     shard.request_worker_stop();
     shard.request_worker_stop();
   }));
-  daemon.initialize();
-  CHECK_FALSE(daemon.worker_stop_requested());
-  daemon.deliver({"a", "b"});
-  CHECK(daemon.worker_stop_requested());
-  CHECK(daemon.callbacks() == names{"initialize", "process_records", "shutdown_requested"});
-  CHECK(daemon.persisted() == sequence_position("2"));
-  CHECK_FALSE(daemon.exit_status());
-  CHECK_THROWS_AS(daemon.deliver({"c"}), std::logic_error);
-  CHECK(daemon.end_input().exit_status() == exit_status::ok);
+  worker.initialize();
+  CHECK_FALSE(worker.worker_stop_requested());
+  worker.deliver({"a", "b"});
+  CHECK(worker.worker_stop_requested());
+  CHECK(worker.callbacks() == names{"initialize", "process_records", "shutdown_requested"});
+  CHECK(worker.persisted() == sequence_position("2"));
+  CHECK_FALSE(worker.exit_status());
+  CHECK_THROWS_AS(worker.deliver({"c"}), std::logic_error);
+  CHECK(worker.end_input().exit_status() == exit_status::ok);
 
   SECTION("a successor's worker was not asked") {
-    daemon.resume();
-    CHECK_FALSE(daemon.worker_stop_requested());
-    daemon.deliver({});
-    CHECK(daemon.callbacks().back() == "process_records");
+    worker.resume();
+    CHECK_FALSE(worker.worker_stop_requested());
+    worker.deliver({});
+    CHECK(worker.callbacks().back() == "process_records");
   }
 }
 
 TEST_CASE("an exception of a callback does not reach the test, but is seen; the next call refuses",
           "[testing]") {
-  auto daemon = testing::daemon([](const record_batch& batch) {
+  auto worker = testing::worker([](const record_batch& batch) {
     if (batch.front().data() == "bad") throw std::out_of_range("no such word");
   });
-  daemon.initialize().deliver({"good"}).advance(1s).deliver({"good"}).deliver({"bad"});
-  CHECK(daemon.exit_status() == exit_status::callback_failed);
-  CHECK_THROWS_AS(std::rethrow_exception(daemon.thrown()), std::out_of_range);
-  CHECK(daemon.log().back().text == "process_records (record 3/0) failed: no such word");
+  worker.initialize().deliver({"good"}).advance(1s).deliver({"good"}).deliver({"bad"});
+  CHECK(worker.exit_status() == exit_status::callback_failed);
+  CHECK_THROWS_AS(std::rethrow_exception(worker.thrown()), std::out_of_range);
+  CHECK(worker.log().back().text == "process_records (record 3/0) failed: no such word");
   // What was complete before is persisted first.
-  CHECK(daemon.checkpoints() == positions{sequence_position("1"), sequence_position("2")});
-  CHECK(daemon.stop_requested());
-  CHECK_THROWS_WITH(daemon.deliver({"c"}),
+  CHECK(worker.checkpoints() == positions{sequence_position("1"), sequence_position("2")});
+  CHECK(worker.stop_requested());
+  CHECK_THROWS_WITH(worker.deliver({"c"}),
                     "deliver: the child has left with exit status 10 (process_records (record 3/0) "
                     "failed: no such word)");
-  CHECK(daemon.dialogue().find("the worker ends: processRecords: the child's output ended") !=
+  CHECK(worker.dialogue().find("the worker ends: processRecords: the child's output ended") !=
         std::string::npos);
 }
 
 TEST_CASE("a lease that is lost silently shows with the next checkpoint", "[testing]") {
   std::error_code ec;
   bool is_stopped = false;
-  testing::daemon* asked = nullptr;  // a processor is replaced by resume
-  auto daemon = scripted(with_batch([&](const checkpointer& checkpointer) {
+  testing::worker* asked = nullptr;  // a processor is replaced by resume
+  auto worker = scripted(with_batch([&](const checkpointer& checkpointer) {
                            checkpointer.async_checkpoint();
                            asked->advance(5ms);  // so that it goes out before the callback returns
                            is_stopped = asked->stop_requested();
                            checkpointer.checkpoint({}, ec);
                          }),
                          manual());
-  asked = &daemon;
-  daemon.initialize().deliver({"a"});
+  asked = &worker;
+  worker.initialize().deliver({"a"});
   CHECK_FALSE(ec);
-  daemon.lose_lease_silently().deliver({"b"});
+  worker.lose_lease_silently().deliver({"b"});
   CHECK(is_stopped);
   CHECK(ec == checkpoint_condition::lease_gone);
-  CHECK(daemon.persisted() == sequence_position("1"));
-  CHECK(daemon.attempts().back().error == "ShutdownException");
-  daemon.lose_lease();
-  CHECK(daemon.exit_status() == exit_status::ok);
-  daemon.resume();  // as another worker
-  CHECK(daemon.processor<recording_processor>().records == names{"2/0 key: b"});
+  CHECK(worker.persisted() == sequence_position("1"));
+  CHECK(worker.attempts().back().error == "ShutdownException");
+  worker.lose_lease();
+  CHECK(worker.exit_status() == exit_status::ok);
+  worker.resume();  // as another worker
+  CHECK(worker.processor<recording_processor>().records == names{"2/0 key: b"});
 }
 
 TEST_CASE("a stop callback has run when a callback goes on, whatever real time it takes",
@@ -116,7 +116,7 @@ TEST_CASE("a stop callback has run when a callback goes on, whatever real time i
   bool has_run = false;
   bool is_seen = false;
   recording_processor* processor = nullptr;
-  auto daemon = scripted(with_batch([&](const checkpointer& checkpointer) {
+  auto worker = scripted(with_batch([&](const checkpointer& checkpointer) {
     const std::stop_callback at_stop(processor->context->stop_token(), [&] {
       std::this_thread::sleep_for(150ms);
       has_run = true;
@@ -125,8 +125,8 @@ TEST_CASE("a stop callback has run when a callback goes on, whatever real time i
     checkpointer.checkpoint({}, ec);
     is_seen = has_run;
   }));
-  processor = &daemon.initialize().processor<recording_processor>();
-  daemon.lose_lease_silently().deliver({"a"});
+  processor = &worker.initialize().processor<recording_processor>();
+  worker.lose_lease_silently().deliver({"a"});
   CHECK(is_seen);
 }
 
@@ -135,27 +135,27 @@ TEST_CASE("the daemon dies in a callback: its stop token fires and its checkpoin
   std::error_code ec;
   bool is_stopped = false;
   recording_processor* processor = nullptr;
-  auto daemon = scripted(with_batch([&](const checkpointer& checkpointer) {
+  auto worker = scripted(with_batch([&](const checkpointer& checkpointer) {
     is_stopped = processor->context->stop_token().stop_requested();
     checkpointer.checkpoint({}, ec);
   }));
-  processor = &daemon.initialize().processor<recording_processor>();
-  daemon.end_input_in_next_callback().deliver({"a"});
+  processor = &worker.initialize().processor<recording_processor>();
+  worker.end_input_in_next_callback().deliver({"a"});
   CHECK(is_stopped);
   CHECK(ec == errc::daemon_gone);
-  CHECK(daemon.exit_status() == exit_status::daemon_gone);
-  CHECK(daemon.checkpoints().empty());
+  CHECK(worker.exit_status() == exit_status::daemon_gone);
+  CHECK(worker.checkpoints().empty());
 }
 
 TEST_CASE("a callback that continues after the grace time ends with its process", "[testing]") {
   bool has_continued = false;
-  std::optional<testing::daemon> daemon;
-  daemon.emplace([&](record_batch) {
-    daemon->end_input().advance(10s);
+  std::optional<testing::worker> worker;
+  worker.emplace([&](record_batch) {
+    worker->end_input().advance(10s);
     has_continued = true;
   });
-  daemon->initialize().deliver({"a"});
-  CHECK(daemon->exit_status() == exit_status::callback_stuck);
+  worker->initialize().deliver({"a"});
+  CHECK(worker->exit_status() == exit_status::callback_stuck);
   CHECK_FALSE(has_continued);
 }
 
@@ -163,8 +163,8 @@ TEST_CASE("a successor gets the records in batches as large as the daemon's", "[
   std::vector<std::size_t> sizes;
   const session_options options = manual();
   const auto note = [&](record_batch batch) { sizes.push_back(batch.size()); };
-  testing::daemon daemon(in_mode(note, options.mode), options);
-  daemon.initialize().deliver(std::vector<std::string>(25'000, "x")).crash().resume();
+  testing::worker worker(in_mode(note, options.mode), options);
+  worker.initialize().deliver(std::vector<std::string>(25'000, "x")).crash().resume();
   CHECK(sizes == std::vector<std::size_t>{25'000, 10'000, 10'000, 5'000});
 }
 
@@ -173,12 +173,12 @@ TEST_CASE("a processor lives until its daemon's end, a checkpointer beyond it", 
   bool was_told = false;
   std::optional<checkpointer> handle;
   {
-    auto daemon = testing::daemon([&](const shard_context& shard) {
+    auto worker = testing::worker([&](const shard_context& shard) {
       return std::make_unique<mortal>(shard, is_destroyed, was_told);
     });
-    daemon.initialize().deliver({"a"});
-    handle = daemon.processor<mortal>().handle;
-    testing::daemon moved = std::move(daemon);
+    worker.initialize().deliver({"a"});
+    handle = worker.processor<mortal>().handle;
+    testing::worker moved = std::move(worker);
     moved.end_shard();
     CHECK_FALSE(is_destroyed);
   }

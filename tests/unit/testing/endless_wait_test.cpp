@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <kclxx/kclxx.hpp>
-#include <kclxx/testing/daemon.hpp>
+#include <kclxx/testing/worker.hpp>
 
 #include "support/catch.hpp"
 #include "support/recording_processor.hpp"
@@ -21,7 +21,7 @@ namespace {
 
 using namespace kclxx;
 using namespace kclxx::test;
-using testing::daemon;
+using testing::worker;
 using namespace std::chrono_literals;
 
 const failure_policy without_end{};
@@ -42,7 +42,7 @@ TEST_CASE("a record that is retried without end ends the action with the last er
           "[testing][endless]") {
   for (const auto& [name, factory] : every_form(without_end)) {
     INFO(name);
-    daemon played(factory);
+    worker played(factory);
     played.initialize();
     const std::string why = refusal([&] { played.deliver({"a", "b"}); });
     CHECK(contains(why, "48 hours of virtual time have passed without progress"));
@@ -59,7 +59,7 @@ TEST_CASE("retries without a backoff end the action, too", "[testing][endless]")
   for (const auto& [name, factory] : every_form(policy)) {
     INFO(name);
     // One record opens no circuit of `parallel`, so its retries stay a millisecond apart.
-    daemon played(factory, {}, {.idle_limit = 10s});
+    worker played(factory, {}, {.idle_limit = 10s});
     played.initialize();
     CHECK(contains(refusal([&] { played.deliver({"a", "b"}); }), "database is locked"));
   }
@@ -67,7 +67,7 @@ TEST_CASE("retries without a backoff end the action, too", "[testing][endless]")
   // handler, which are quicker than failures.
   policy.breaker.reset();
   int attempts = 0;
-  daemon played(each(
+  worker played(each(
       [&](const record& one, const shard_context& shard) {
         ++attempts;
         for (int waits = 1; waits < 20; ++waits) shard.sleep_for(1ms);
@@ -80,7 +80,7 @@ TEST_CASE("retries without a backoff end the action, too", "[testing][endless]")
 }
 
 TEST_CASE("the limit and advance take the longest time there is", "[testing][endless]") {
-  daemon played([](const record_batch&) {}, {}, {.idle_limit = std::chrono::milliseconds::max()});
+  worker played([](const record_batch&) {}, {}, {.idle_limit = std::chrono::milliseconds::max()});
   const auto begin = played.initialize().now();
   played.deliver({"a"}).advance(std::chrono::milliseconds::max());
   CHECK(played.persisted() == sequence_position("1"));
@@ -92,10 +92,10 @@ TEST_CASE("the limit is an option, for a policy that retries for days", "[testin
                                       .max_backoff = 1min,
                                       .max_age = 72h,
                                       .bad_record = bad_record::skip};
-  daemon impatient(each(fail, for_three_days));
+  worker impatient(each(fail, for_three_days));
   impatient.initialize();
   CHECK_THROWS_AS(impatient.deliver({"a"}), std::logic_error);
-  daemon patient(each(fail, for_three_days), {}, {.idle_limit = 7 * 24h});
+  worker patient(each(fail, for_three_days), {}, {.idle_limit = 7 * 24h});
   patient.initialize().deliver({"a"}).request_shutdown();
   CHECK(patient.persisted() == sequence_position("1"));
 }
@@ -104,7 +104,7 @@ TEST_CASE("a task that starts itself again ends the action", "[testing][endless]
   std::unique_ptr<detail::thread_pool> pool;
   std::function<void()> again = [&] { pool->post(again); };
   for (const bool is_waiting : {false, true}) {
-    daemon played(each([&](const record&, const shard_context& shard) {
+    worker played(each([&](const record&, const shard_context& shard) {
       pool = detail::service_access::of(shard)->make_thread_pool(1);
       again();
       if (is_waiting) shard.sleep_for(1s);
@@ -121,7 +121,7 @@ TEST_CASE("a task that starts itself again ends the action", "[testing][endless]
 TEST_CASE("a timer, a task or a failure from another thread is refused at the end of the action",
           "[testing][endless]") {
   const shard_context* context = nullptr;
-  daemon played([&](const shard_context& shard) {
+  worker played([&](const shard_context& shard) {
     context = &shard;
     return std::make_unique<recording_processor>(shard);
   });

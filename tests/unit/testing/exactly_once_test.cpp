@@ -4,7 +4,7 @@
 #include <string>
 
 #include <kclxx/kclxx.hpp>
-#include <kclxx/testing/daemon.hpp>
+#include <kclxx/testing/worker.hpp>
 
 #include "support/catch.hpp"
 
@@ -57,7 +57,7 @@ kclxx::processor_factory count_in(database& store) {
 TEST_CASE("the recipe: every effect once, whoever crashes, wakes up or is first", "[testing]") {
   using sums = std::map<std::string, int>;
   database stored;
-  kclxx::testing::daemon old(count_in(stored));
+  kclxx::testing::worker old(count_in(stored));
   old.initialize().deliver({"a", "b"}).fail_next_checkpoint("ThrottlingException");
   old.advance(5s).deliver({"a"});
   old.crash().resume();  // the third record is delivered again

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <kclxx/kclxx.hpp>
-#include <kclxx/testing/daemon.hpp>
+#include <kclxx/testing/worker.hpp>
 
 #include "support/catch.hpp"
 
@@ -90,7 +90,7 @@ std::vector<std::string> of_key(const std::vector<std::string>& texts, char key)
 TEST_CASE("a batch whose records are sent side by side is committed once all are sent",
           "[testing]") {
   played_service service;
-  kclxx::testing::daemon played(enrich(service));
+  kclxx::testing::worker played(enrich(service));
   played.initialize().deliver_records(records_of_keys({"a1", "b1", "a2", "c1", "b2", "a3"}));
   CHECK(service.asked.empty());
   played.advance(std::chrono::seconds(1)).end_shard();
@@ -106,7 +106,7 @@ TEST_CASE("a batch whose records are sent side by side is committed once all are
 TEST_CASE("a batch of which a record could not be sent is not committed", "[testing]") {
   played_service service;
   service.refused = "b1";
-  kclxx::testing::daemon played(enrich(service));
+  kclxx::testing::worker played(enrich(service));
   played.initialize().deliver_records(records_of_keys({"a1", "b1"}));
   CHECK_THROWS_AS(played.advance(std::chrono::seconds(1)).end_shard(), std::logic_error);
   CHECK(service.committed == std::vector<std::vector<std::string>>{{"a1"}});

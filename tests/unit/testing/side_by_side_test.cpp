@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <kclxx/kclxx.hpp>
-#include <kclxx/testing/daemon.hpp>
+#include <kclxx/testing/worker.hpp>
 
 #include "support/catch.hpp"
 #include "support/recording_processor.hpp"
@@ -21,7 +21,7 @@ namespace {
 
 using namespace kclxx;
 using namespace kclxx::test;
-using testing::daemon;
+using testing::worker;
 using namespace std::chrono_literals;
 
 const parallel_options three_lanes{.lanes = 3, .order = order::none};
@@ -41,7 +41,7 @@ std::function<void(const record&, const shard_context&)> sleeping(std::vector<st
 TEST_CASE("handlers side by side end in the order of their waits, and their times do not add up",
           "[testing][threads]") {
   std::vector<std::string> ended;
-  daemon played(parallel(sleeping(ended), {}, three_lanes));
+  worker played(parallel(sleeping(ended), {}, three_lanes));
   const auto begin = played.initialize().now();
   played.deliver({"1", "3", "2"});
   CHECK(played.now() == begin);
@@ -54,7 +54,7 @@ TEST_CASE("handlers side by side end in the order of their waits, and their time
 
 TEST_CASE("advance lets the waits of handlers end, as far as it goes", "[testing][threads]") {
   std::vector<std::string> ended;
-  daemon played(parallel(sleeping(ended), {}, three_lanes));
+  worker played(parallel(sleeping(ended), {}, three_lanes));
   played.initialize().deliver({"3", "1", "2"}).advance(2min);
   CHECK(ended == std::vector<std::string>{"1 ends at 1", "2 ends at 2"});
   played.advance(59s);
@@ -68,7 +68,7 @@ TEST_CASE("a crash ends the handlers that wait, and a successor begins with thei
   std::vector<std::string> ended;
   int unwound = 0;
   const auto handle = sleeping(ended);
-  daemon played(parallel(
+  worker played(parallel(
       [&](const record& one, const shard_context& shard) {
         const std::shared_ptr<void> local(nullptr, [&](void*) { ++unwound; });
         handle(one, shard);
@@ -83,9 +83,9 @@ TEST_CASE("a crash ends the handlers that wait, and a successor begins with thei
 
 TEST_CASE("a handler that crashes the process takes those with it that wait",
           "[testing][threads]") {
-  daemon* self = nullptr;
+  worker* self = nullptr;
   int ended = 0;
-  daemon played(parallel(
+  worker played(parallel(
       [&](const record& one, const shard_context& shard) {
         shard.sleep_for(std::stoi(std::string(one.data())) * 1min);
         if (one.data() == "2") self->crash();
@@ -101,7 +101,7 @@ TEST_CASE("a handler that crashes the process takes those with it that wait",
 TEST_CASE("thousands of handlers can wait", "[testing][threads]") {
   constexpr int lanes = 3000;
   int ended = 0;
-  daemon played(parallel(
+  worker played(parallel(
       [&](const record&, const shard_context& shard) {
         shard.sleep_for(1h);
         ++ended;
@@ -116,7 +116,7 @@ TEST_CASE("thousands of handlers can wait", "[testing][threads]") {
 TEST_CASE("a handler that waits again and again without end ends the action",
           "[testing][threads][endless]") {
   const auto period = GENERATE(0ms, 1h);
-  daemon played(parallel(
+  worker played(parallel(
       [&](const record&, const shard_context& shard) {
         for (;;) shard.sleep_for(period);
       },
@@ -150,9 +150,9 @@ TEST_CASE("checkpoint handlers run one at a time, also when they wait", "[testin
 }
 
 TEST_CASE("time that a handler lets pass is that handler's", "[testing][threads]") {
-  daemon* self = nullptr;
+  worker* self = nullptr;
   std::vector<std::string> ended;
-  daemon played(parallel(
+  worker played(parallel(
       [&](const record& one) {
         self->advance(one.data() == "slow" ? 2h : 1h);
         ended.emplace_back(one.data());

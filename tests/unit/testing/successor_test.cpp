@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <kclxx/kclxx.hpp>
-#include <kclxx/testing/daemon.hpp>
+#include <kclxx/testing/worker.hpp>
 
 #include "support/catch.hpp"
 #include "support/run_options.hpp"
@@ -43,8 +43,8 @@ class reader : public kclxx::record_processor {
   std::function<void()> in_callback_;
 };
 
-kclxx::testing::daemon reading(std::function<void()> in_callback = {}) {
-  return kclxx::testing::daemon(
+kclxx::testing::worker reading(std::function<void()> in_callback = {}) {
+  return kclxx::testing::worker(
       [in_callback](const kclxx::shard_context& context) {
         return std::make_unique<reader>(context, in_callback);
       },
@@ -105,7 +105,7 @@ TEST_CASE("a callback that was due after a timer which gave the shard up does no
           "[testing][P67]") {
   auto old = reading();
   old.initialize();
-  kclxx::testing::daemon successor = old.start_successor();
+  kclxx::testing::worker successor = old.start_successor();
   old.processor<reader>().in_timer = [] { throw kclxx::fenced_error("epoch 2, not 1"); };
   successor.advance(7s);
   old.deliver({"a"});  // its timer fires first
@@ -116,8 +116,8 @@ TEST_CASE("a callback that was due after a timer which gave the shard up does no
 }
 
 TEST_CASE("a successor may start, and finish, within a callback of the old worker", "[testing]") {
-  kclxx::testing::daemon* suspended = nullptr;
-  std::optional<kclxx::testing::daemon> successor;
+  kclxx::testing::worker* suspended = nullptr;
+  std::optional<kclxx::testing::worker> successor;
   bool is_suspended = false;
   auto old = reading([&] {
     if (std::exchange(is_suspended, true)) return;

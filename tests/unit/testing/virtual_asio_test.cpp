@@ -19,7 +19,7 @@
 
 #include <kclxx/asio.hpp>
 #include <kclxx/json.hpp>
-#include <kclxx/testing/daemon.hpp>
+#include <kclxx/testing/worker.hpp>
 
 #include "support/catch.hpp"
 
@@ -29,7 +29,7 @@ namespace asio = boost::asio;
 using kclxx::record;
 using kclxx::sequence_position;
 using kclxx::shard_context;
-using kclxx::testing::daemon;
+using kclxx::testing::worker;
 using namespace std::chrono_literals;
 
 asio::awaitable<void> sleep_for(std::chrono::steady_clock::duration time) {
@@ -39,7 +39,7 @@ asio::awaitable<void> sleep_for(std::chrono::steady_clock::duration time) {
 
 TEST_CASE("a coroutine that waits and fails is tried again in virtual time", "[testing][asio]") {
   std::vector<std::string> posted;
-  daemon played(kclxx::asio::parallel([&](const record& event) -> asio::awaitable<void> {
+  worker played(kclxx::asio::parallel([&](const record& event) -> asio::awaitable<void> {
     kclxx::asio::timer pause(co_await asio::this_coro::executor, 1h);
     co_await pause.async_wait(asio::use_awaitable);
     posted.emplace_back(event.data());
@@ -64,7 +64,7 @@ TEST_CASE("a coroutine of a value in JSON may refer to it, and its key is the va
   };
   const auto deliver = [&](const kclxx::processor_factory& factory) {
     ended.clear();
-    daemon played(factory);
+    worker played(factory);
     played.initialize().deliver_records(std::vector<record::fields>{
         {.data = R"("a name that is not short")", .partition_key = "slow"},
         {.data = R"("a name that is not short")", .partition_key = "quick"},
@@ -82,7 +82,7 @@ TEST_CASE("a coroutine of a value in JSON may refer to it, and its key is the va
 }
 
 TEST_CASE("what is no value is a coroutine's failure", "[testing][asio][json]") {
-  daemon played(
+  worker played(
       kclxx::asio::parallel(kclxx::json<int>([](int) -> asio::awaitable<void> { co_return; }),
                             {.bad_record = kclxx::bad_record::skip}));
   played.initialize().deliver({"1", "x", "2"}).end_shard();
@@ -94,7 +94,7 @@ TEST_CASE("what is no value is a coroutine's failure", "[testing][asio][json]") 
 
 TEST_CASE("a coroutine that posts to itself without end ends the action", "[testing][asio]") {
   int resumptions = 0;
-  daemon played(kclxx::asio::parallel([&](const record&) -> asio::awaitable<void> {
+  worker played(kclxx::asio::parallel([&](const record&) -> asio::awaitable<void> {
     const auto executor = co_await asio::this_coro::executor;
     for (;; ++resumptions) {
       for (int others = 1; others < 20; ++others) asio::post(executor, [] {});  // quick ones
@@ -116,7 +116,7 @@ TEST_CASE("a timer starts anew, and is cancelled, as Asio's", "[testing][asio]")
   };
   const std::string aborted = boost::system::error_code(asio::error::operation_aborted).message();
   const std::string success = boost::system::error_code().message();
-  daemon played(
+  worker played(
       kclxx::asio::parallel([&](const shard_context& of, const asio::any_io_executor& executor) {
         shard = &of;
         timer = std::make_shared<kclxx::asio::timer>(executor, 1s);
@@ -150,9 +150,9 @@ TEST_CASE("a timer starts anew, and is cancelled, as Asio's", "[testing][asio]")
 TEST_CASE("after a crash no coroutine continues, and a successor processes the records",
           "[testing][asio]") {
   std::vector<std::string> ended;
-  daemon* self = nullptr;
+  worker* self = nullptr;
   bool crashes = true;
-  daemon played(kclxx::asio::parallel(
+  worker played(kclxx::asio::parallel(
       [&](const record& event) -> asio::awaitable<void> {
         co_await sleep_for(1s);
         if (crashes) self->crash();
@@ -189,7 +189,7 @@ TEST_CASE("a cancelled coroutine has time until the grace time is over", "[testi
   int steps = 0;
   kclxx::run_options options;
   options.grace_time = 5s;
-  daemon played(kclxx::asio::parallel(saying_goodbye(steps, time)), options);
+  worker played(kclxx::asio::parallel(saying_goodbye(steps, time)), options);
   played.initialize().deliver({"a"}).lose_lease();
   const auto begin = played.now();
   played.resume();
@@ -202,7 +202,7 @@ TEST_CASE("a cancelled coroutine has time until the grace time is over", "[testi
 #endif
 
 TEST_CASE("what waits for real time is refused, when an action waits for it", "[testing][asio]") {
-  daemon played(kclxx::asio::parallel([](const record&) -> asio::awaitable<void> {
+  worker played(kclxx::asio::parallel([](const record&) -> asio::awaitable<void> {
     asio::steady_timer real(co_await asio::this_coro::executor, 100h);
     co_await real.async_wait(asio::use_awaitable);
   }));
@@ -212,7 +212,7 @@ TEST_CASE("what waits for real time is refused, when an action waits for it", "[
 
 TEST_CASE("an executor of the program's own is refused", "[testing][asio]") {
   asio::io_context context;
-  daemon played(kclxx::asio::parallel([](const record&) -> asio::awaitable<void> { co_return; }, {},
+  worker played(kclxx::asio::parallel([](const record&) -> asio::awaitable<void> { co_return; }, {},
                                       {}, context.get_executor()));
   played.initialize();
   CHECK_THROWS_WITH(std::rethrow_exception(played.thrown()),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kclxx-share PROGRAM ARGUMENTS...: one launcher per shard, one process of the program for all.
+// kclxx-share PROGRAM ARGUMENTS...: a launcher for each shard, and a single process of the program.
 // docs/sharing.md describes it.
 #include <cerrno>
 #include <cstdio>
@@ -39,7 +39,7 @@ bool is_pipe_or_socket(int descriptor) {
          (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode));
 }
 
-/// As a child whose input has ended: with 0 when nothing was asked.
+/// Leaves as a child does whose input has ended: with 0 when the daemon has asked for nothing.
 [[noreturn]] void leave_without_daemon() {
   pollfd input{STDIN_FILENO, POLLIN, 0};
   const bool is_asked = ::poll(&input, 1, 0) == 1 && (input.revents & POLLIN) != 0;
@@ -49,7 +49,7 @@ bool is_pipe_or_socket(int descriptor) {
   std::exit(static_cast<int>(is_asked ? exit_status::daemon_gone : exit_status::ok));
 }
 
-/// Nobody wants a program to be started then.
+/// Leaves when the daemon is gone: nobody wants a program to be started then.
 void leave_if_gone(const io::process_identity& daemon) {
   pollfd input{STDIN_FILENO, 0, 0};
   if (static_cast<std::uint64_t>(::getppid()) != daemon.id || ::poll(&input, 1, 0) == 1) {
@@ -57,7 +57,8 @@ void leave_if_gone(const io::process_identity& daemon) {
   }
 }
 
-/// The shard is the resident's: whatever was open here would keep the daemon waiting.
+/// Closes the shard's descriptors, which the resident has: the daemon waits for the end of all
+/// copies.
 void let_go() {
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
@@ -66,8 +67,8 @@ void let_go() {
   if (null > STDERR_FILENO) ::close(null);
 }
 
-/// A connection to the resident, which is started where there is none: by one launcher, while the
-/// others wait for the lock.
+/// Connects to the resident. Without a resident the launcher that has the folder's lock starts it,
+/// while further launchers wait for the lock.
 meeting_place::found find_resident(const program& program, const io::process_identity& daemon,
                                    const meeting_place& place, hand_over& connection,
                                    failure& reason) {
@@ -86,7 +87,7 @@ void share(const program& program, const io::process_identity& daemon, failure& 
   if (!is_pipe_or_socket(STDIN_FILENO)) reason.set("stdin is neither a pipe nor a socket");
   if (reason.is_set()) return;
   const meeting_place place(daemon, hash_of(program, environ), reason);
-  // A resident may be killed between two steps; then there is another one, or room for one.
+  // A resident may be killed between two steps. The next round finds a new resident, or starts one.
   while (!reason.is_set()) {
     leave_if_gone(daemon);
     hand_over connection;

@@ -31,7 +31,7 @@ bool is_readable(const reply_message& reply) {
 
 constexpr std::size_t max_variable_count = 128;
 
-/// One packet: the message, and the shard's variables where they are.
+/// Sends a packet: the message, and the shard's variables from where they are.
 /// Errors: E2BIG when they are too many or too long, and those of sendmsg.
 bool send_shard(int connection, const io::process_identity& daemon, char** environment) {
   shard_message shard;
@@ -71,17 +71,18 @@ bool send_shard(int connection, const io::process_identity& daemon, char** envir
 
 }  // namespace
 
-/// Waits. `input` is looked at for a writer that has hung up; -1: for none.
+/// Waits for an event. `input`: a descriptor whose writer may hang up, or -1.
 hand_over::event hand_over::receive(reply_message& reply, int input) const {
   std::array look{pollfd{connection_.get(), POLLIN, 0}, pollfd{process_.get(), POLLIN, 0},
                   pollfd{input, 0, 0}};
   for (;;) {
     if (::poll(look.data(), look.size(), -1) == -1) continue;
-    // After a look at the process: what it sent before its end is here by now.
+    // The process is looked at before the connection: so a message that it sent before its end is
+    // not missed.
     reply = {};
     const ssize_t size = ::recv(connection_.get(), &reply, sizeof reply, MSG_DONTWAIT);
     if (size > 0) return event::message;
-    // A reset comes before what was received until then.
+    // A reset is reported before the messages that had arrived.
     if (size == -1 && (errno == EINTR || errno == ECONNRESET)) continue;
     if (size == 0) return event::closed;
     if (look[1].revents != 0) return event::process_ended;
@@ -89,7 +90,7 @@ hand_over::event hand_over::receive(reply_message& reply, int input) const {
   }
 }
 
-/// One that has closed the connection may be on its way: waits for a second.
+/// A resident that has closed the connection may be about to end: waits for a second.
 bool hand_over::has_exited(int& status) const {
   pollfd ended{process_.get(), POLLIN, 0};
   int ready = -1;
@@ -103,7 +104,7 @@ bool hand_over::has_exited(int& status) const {
 
 hand_over::answer hand_over::offer_shard(const io::process_identity& daemon, char** environment,
                                          failure& reason) {
-  // One that has closed the connection may have answered before.
+  // A resident that has closed the connection may have answered before.
   if (!send_shard(connection_.get(), daemon, environment) && errno != EPIPE &&
       errno != ECONNRESET) {
     reason.set("the shard cannot be handed over: %s", std::strerror(errno));
@@ -124,7 +125,7 @@ hand_over::answer hand_over::offer_shard(const io::process_identity& daemon, cha
   } else if (reply.header.kind != message_kind::accepted) {
     reply.reason[sizeof reply.reason - 1] = '\0';
     reason.set("the program refused: %s", reply.reason);
-    // Or the program would find it among its children, once it has left.
+    // This process becomes the program, which would find the refusing child among its children.
     int ignored = 0;
     if (is_own_child()) has_exited(ignored);
   }
@@ -150,7 +151,8 @@ const char* variable(const char* name) {
 
 void write_folder_name(char (&buffer)[PATH_MAX]) {
   if (const char* runtime = variable("RUNTIME_DIRECTORY")) {
-    // systemd's: several are separated by colons. It may be open to others, so a folder in it.
+    // systemd sets it, and separates several by colons. Further users may have access to it, so a
+    // folder is made in it.
     const int first = static_cast<int>(std::strcspn(runtime, ":"));
     std::snprintf(buffer, sizeof buffer, "%.*s/kclxx-share", first, runtime);
   } else if (const char* session = variable("XDG_RUNTIME_DIR")) {
@@ -162,7 +164,8 @@ void write_folder_name(char (&buffer)[PATH_MAX]) {
   }
 }
 
-/// Through the open folder, so that the path is short and leads to what was looked at.
+/// The address goes through the open folder, so that it is short and leads to the folder that was
+/// checked.
 sockaddr_un address_of(int folder, const char* name) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -211,7 +214,7 @@ meeting_place::found meeting_place::connect_to(const char* name, hand_over& conn
     reason.set("no socket to the resident: %s", std::strerror(errno));
     return found::nobody;
   }
-  // While more launchers wait there than the system allows.
+  // connect() waits for so long when more launchers wait there than the system allows.
   constexpr timeval moment{0, 100'000};
   ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &moment, sizeof moment);
   int result = -1;
@@ -234,7 +237,7 @@ meeting_place::found meeting_place::connect_to(const char* name, hand_over& conn
     reason.set("the process at the resident's socket belongs to the user %u", peer.uid);
     return found::nobody;
   }
-  // Where a program that the resident's main has started keeps the socket, nobody accepts.
+  // A program that the resident's main has started may keep the socket open, where nobody accepts.
   io::descriptor process = io::open_process(static_cast<std::uint64_t>(peer.pid));
   pollfd ended{process.get(), POLLIN, 0};
   if (process.is_open() ? ::poll(&ended, 1, 0) == 1 : errno == ESRCH) return found::nobody;
@@ -251,7 +254,7 @@ io::descriptor meeting_place::bind(std::uint64_t& inode, failure& reason) const 
   remove();
   io::descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   sockaddr_un address = address_of(folder(), name_);
-  // systemd-tmpfiles knows by its path that a socket is in use.
+  // systemd-tmpfiles knows by its full path that a socket is in use.
   static_assert(sizeof path_ == sizeof address.sun_path);
   if (path_[0] != '\0') std::memcpy(address.sun_path, path_, sizeof path_);
   struct stat file {};
@@ -283,12 +286,12 @@ void meeting_place::sweep() const {
     return;
   }
   while (const dirent* entry = ::readdir(entries)) {  // NOLINT(concurrency-mt-unsafe): no threads
-    char* rest = nullptr;
+    char* end = nullptr;
     io::process_identity daemon;
-    daemon.id = std::strtoull(entry->d_name, &rest, 10);
-    if (*rest != '-') continue;
-    daemon.start = std::strtoull(rest + 1, &rest, 10);
-    if (*rest != '-' || io::start_of(daemon.id) == daemon.start) continue;
+    daemon.id = std::strtoull(entry->d_name, &end, 10);
+    if (*end != '-') continue;
+    daemon.start = std::strtoull(end + 1, &end, 10);
+    if (*end != '-' || io::start_of(daemon.id) == daemon.start) continue;
     failure why;
     hand_over ignored;
     if (connect_to(entry->d_name, ignored, why) == found::nobody && !why.is_set()) {

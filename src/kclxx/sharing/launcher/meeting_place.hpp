@@ -12,10 +12,10 @@
 
 namespace kclxx::sharing {
 
-/// Why something is not shared: one line for people.
+/// Why a shard is not shared: a line that people read.
 struct failure {
   char text[512] = {};
-  /// printf; keeps the first.
+  /// Sets the text as printf does. A text that was set before stays.
   [[gnu::format(printf, 2, 3)]] void set(const char* format, ...) {
     if (is_set()) return;
     va_list values;
@@ -26,8 +26,9 @@ struct failure {
   [[nodiscard]] bool is_set() const { return text[0] != '\0'; }
 };
 
-/// A launcher's side of the exchange with the resident. It waits for the resident's process and not
-/// for the end of a connection: a program that the resident's main has started may hold that open.
+/// A launcher's side of the exchange with the resident. It waits for the end of the resident's
+/// process, not of the connection: a program that the resident's main has started may hold that
+/// open.
 class hand_over {
  public:
   hand_over() = default;
@@ -39,14 +40,14 @@ class hand_over {
     accepted,
     refused,      // with `reason`
     exited,       // the resident's process; it has touched nothing
-    crashed,      // the same, by a signal; of a child only
+    crashed,      // the resident's process, by a signal; known only of a child of this process
     input_ended,  // the daemon is gone
   };
   [[nodiscard]] bool is_own_child() const { return child_ != -1; }
-  /// Offers the descriptors 0, 1 and 2, and waits for the answer. While the program starts, that
-  /// may take long.
+  /// Offers the descriptors 0, 1 and 2, and waits for the answer. It may take long, while the
+  /// program starts.
   answer offer_shard(const io::process_identity& daemon, char** environment, failure& reason);
-  /// The exit status of the shard that was accepted; resident_gone when the resident is.
+  /// The exit status of the shard that was accepted; resident_gone when the resident has ended.
   int wait_for_end();
 
  private:
@@ -59,8 +60,8 @@ class hand_over {
   pid_t child_ = -1;
 };
 
-/// Where launchers of one daemon and program find their resident: a socket's file in a folder that
-/// is this user's alone.
+/// Where the launchers of a daemon and a program find their resident: a socket's file in a folder
+/// to which only this user has access.
 class meeting_place {
  public:
   /// Makes the folder where it is missing. Errors: `reason`.
@@ -71,19 +72,19 @@ class meeting_place {
 
   enum class found {
     resident,  // connected
-    busy,      // it does not accept at present; returned after a short wait
-    nobody,    // or `reason`
+    busy,      // the resident does not accept at present; returned after a short wait
+    nobody,    // no resident, or an error in `reason`
   };
   found connect(hand_over& connection, failure& reason) const {
     return connect_to(name_, connection, reason);
   }
 
-  /// A resident's socket, in place of a dead one's. Nobody listens there yet. Under the folder's
-  /// lock. Errors: `reason`.
+  /// Makes a resident's socket, in place of a dead resident's. Nobody listens there yet. Call it
+  /// with the folder's lock. Errors: `reason`.
   [[nodiscard]] io::descriptor bind(std::uint64_t& inode, failure& reason) const;
-  /// Removes the socket's file. Under the folder's lock.
+  /// Removes the socket's file. Call it with the folder's lock.
   void remove() const;
-  /// The same if nobody listens there any more. Takes the lock.
+  /// Removes the socket's file if nobody listens there any more. Takes the lock.
   void remove_if_dead() const;
 
  private:
@@ -96,7 +97,7 @@ class meeting_place {
   char path_[108] = {};  // of the socket; empty when an address has no room for it
 };
 
-/// The program that the launcher stands for.
+/// The program in whose place the launcher runs.
 struct program {
   const char* path;
   char** arguments;  // with its name first, as the user wrote it
@@ -105,20 +106,20 @@ struct program {
 /// Looks `arguments[0]` up, in PATH when it has no slash. False: there is no such program.
 bool find_program(char** arguments, program& found);
 
-/// Becomes the program; a script without #! is run by the shell, as Java's ProcessBuilder does it.
-/// Returns only when that fails, with errno.
+/// Becomes the program; the shell runs a script without #!, as when the daemon starts it. Returns
+/// only when that fails, with errno.
 void become(const program& program, char** environment);
 
-/// What must be equal for two shards to be served by one process, besides user and daemon: the
-/// program's file and arguments, the environment without the shard's own variables, and the working
-/// directory.
+/// A hash of everything that two shards must have in common, besides user and daemon, so that a
+/// single process can serve them: the program's file and arguments, the environment without the
+/// shards' variables, and the working directory.
 std::uint64_t hash_of(const program& program, char** environment);
 
-/// Of a shard: see shard_variables in inheritance.hpp.
+/// Whether the variable belongs to a shard: see shard_variables in inheritance.hpp.
 bool is_shard_variable(const char* variable);
 
-/// Starts the program, to serve shards there. Under the folder's lock: it listens when this
-/// returns. Errors: `reason`.
+/// Starts the program as the resident of this place. Call it with the folder's lock. The resident
+/// listens when this returns. Errors: `reason`.
 hand_over start_resident(const program& program, const io::process_identity& daemon,
                          const meeting_place& place, char** environment, failure& reason);
 

@@ -22,11 +22,11 @@ namespace kclxx::sharing {
 
 namespace {
 
-constexpr int backlog = 4096;  // what Linux allows: a start of the daemon is a start of all shards
+constexpr int backlog = 4096;  // Linux allows as many: all shards of a daemon may start at once
 
-/// What the resident is started with: 0 to 2, the three of inheritance.hpp, and nothing else. It
-/// outlives this process, so nothing of the shard's may stay in it but stderr, for what it prints
-/// until it takes the shard over.
+/// Leaves the resident the descriptors 0 to 2, the three of inheritance.hpp, and no more. The
+/// resident outlives the shard of this launcher, so of the shard's descriptors it gets only stderr,
+/// to which it prints until it takes the shard over.
 bool put_descriptors_in_place(int listening, int connection, int folder) {
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   const std::array<int, 6> wanted{null,      STDERR_FILENO, STDERR_FILENO,
@@ -45,8 +45,8 @@ bool put_descriptors_in_place(int listening, int connection, int folder) {
 struct sockets {
   io::descriptor listening;
   std::uint64_t inode = 0;
-  std::array<io::descriptor, 2> connection;  // this process', the resident's
-  std::array<io::descriptor, 2> listens;     // a pipe, which ends once the resident listens
+  std::array<io::descriptor, 2> connection;  // the end of this process, the end of the resident
+  std::array<io::descriptor, 2> listens;     // a pipe, which ends when the resident listens
 };
 
 bool open_pair(std::array<io::descriptor, 2>& ends, bool is_pipe) {
@@ -61,7 +61,7 @@ bool open_pair(std::array<io::descriptor, 2>& ends, bool is_pipe) {
 [[noreturn]] void become_resident(const program& program, const io::process_identity& daemon,
                                   const meeting_place& place, const sockets& sockets,
                                   char** environment) {
-  // In this process: launchers learn by it which process they connect to (SO_PEERCRED).
+  // The resident's process must listen itself: launchers learn which process that is (SO_PEERCRED).
   if (::listen(sockets.listening.get(), backlog) == -1) ::_exit(127);
   // A signal to the launcher's group is not meant for all shards of the daemon.
   ::setpgid(0, 0);
@@ -77,7 +77,7 @@ bool open_pair(std::array<io::descriptor, 2>& ends, bool is_pipe) {
       put_descriptors_in_place(sockets.listening.get(), sockets.connection[1].get(),
                                place.folder())) {
     std::copy_n(environment, count, extended + 1);
-    extended[0] = variable;  // the first counts, should there be an older one
+    extended[0] = variable;  // comes first, so that it counts although an older value may follow
     become(program, extended);
   }
   ::_exit(127);
@@ -115,10 +115,10 @@ hand_over start_resident(const program& program, const io::process_identity& dae
 
 namespace {
 
-/// It makes names differ; it protects nothing.
+/// Makes names differ; it protects nothing.
 using hash = detail::fnv_hash;
 
-/// With its end, so that "a", "b" is another thing than "ab".
+/// Adds a text with its end, so that "a", "b" differs from "ab".
 void add_text(hash& result, const char* text) { result.add({text, std::strlen(text) + 1}); }
 
 void add_file(hash& result, const char* path) {
@@ -151,32 +151,32 @@ void become(const program& program, char** environment) {
 }
 
 std::uint64_t hash_of(const program& program, char** environment) {
-  hash all;
-  add_text(all, program.path);
+  hash result;
+  add_text(result, program.path);
   struct stat file {};
   if (::stat(program.path, &file) == 0) {
-    all.add(file.st_dev);
-    all.add(file.st_ino);
-    all.add(static_cast<std::uint64_t>(file.st_size));
-    all.add(static_cast<std::uint64_t>(file.st_mtim.tv_sec));
-    all.add(static_cast<std::uint64_t>(file.st_mtim.tv_nsec));
+    result.add(file.st_dev);
+    result.add(file.st_ino);
+    result.add(static_cast<std::uint64_t>(file.st_size));
+    result.add(static_cast<std::uint64_t>(file.st_mtim.tv_sec));
+    result.add(static_cast<std::uint64_t>(file.st_mtim.tv_nsec));
   }
   for (char** argument = program.arguments; *argument != nullptr; ++argument) {
-    add_text(all, *argument);
+    add_text(result, *argument);
   }
-  add_file(all, ".");
+  add_file(result, ".");
   // Containers may share a folder, and each has a process 1.
-  add_file(all, "/proc/self/ns/pid");
-  // In any order.
+  add_file(result, "/proc/self/ns/pid");
+  // A sum does not depend on the order of the variables.
   std::uint64_t variables = 0;
   for (char** variable = environment; *variable != nullptr; ++variable) {
     if (is_shard_variable(*variable)) continue;
-    hash sum;
-    add_text(sum, *variable);
-    variables += sum.value();
+    hash variable_hash;
+    add_text(variable_hash, *variable);
+    variables += variable_hash.value();
   }
-  all.add(variables);
-  return all.value();
+  result.add(variables);
+  return result.value();
 }
 
 bool is_shard_variable(const char* variable) {

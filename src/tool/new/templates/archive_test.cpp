@@ -4,7 +4,7 @@
 #include <string>
 
 #include <kclxx/archive/testing.hpp>
-#include <kclxx/testing/daemon.hpp>
+#include <kclxx/testing/worker.hpp>
 
 #include "processor.hpp"
 
@@ -27,27 +27,27 @@ std::size_t count_files(const memory_store& store) {
 // No Java, no network and no S3: the test kit plays the daemon, in virtual time.
 TEST(archive, has_the_events_of_an_hour_in_one_file) {
   const auto store = std::make_shared<memory_store>();
-  kclxx::testing::daemon daemon(make_processor(store));
-  daemon.initialize().deliver({event_text, event_text}).request_shutdown();
-  EXPECT_EQ(daemon.persisted(), kclxx::sequence_position("2")) << daemon;
+  kclxx::testing::worker worker(make_processor(store));
+  worker.initialize().deliver({event_text, event_text}).request_shutdown();
+  EXPECT_EQ(worker.persisted(), kclxx::sequence_position("2")) << worker;
   EXPECT_EQ(count_files(*store), 1U);
 }
 
 TEST(archive, parks_what_is_no_event) {
   const auto store = std::make_shared<memory_store>();
-  kclxx::testing::daemon daemon(make_processor(store));
-  daemon.initialize().deliver({"no JSON", event_text}).end_shard();
-  EXPECT_EQ(store->list("_kclxx_parked").size(), 1U) << daemon;
+  kclxx::testing::worker worker(make_processor(store));
+  worker.initialize().deliver({"no JSON", event_text}).end_shard();
+  EXPECT_EQ(store->list("_kclxx_parked").size(), 1U) << worker;
   EXPECT_EQ(count_files(*store), 1U);
 }
 
 TEST(archive, has_an_event_once_whenever_the_worker_crashes) {
-  std::optional<kclxx::testing::daemon> daemon;
-  kclxx::archive::testing::at_each_step([&] { daemon->crash(); },
+  std::optional<kclxx::testing::worker> worker;
+  kclxx::archive::testing::at_each_step([&] { worker->crash(); },
                                         [&](const std::shared_ptr<memory_store>& store) {
-                                          daemon.emplace(make_processor(store));
-                                          daemon->initialize().deliver({event_text}).end_shard();
-                                          if (!daemon->exit_status()) daemon->resume().end_shard();
-                                          EXPECT_EQ(count_files(*store), 1U) << *daemon;
+                                          worker.emplace(make_processor(store));
+                                          worker->initialize().deliver({event_text}).end_shard();
+                                          if (!worker->exit_status()) worker->resume().end_shard();
+                                          EXPECT_EQ(count_files(*store), 1U) << *worker;
                                         });
 }

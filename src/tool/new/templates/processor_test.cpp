@@ -2,23 +2,23 @@
 
 #include <gtest/gtest.h>
 
-#include <kclxx/testing/daemon.hpp>
+#include <kclxx/testing/worker.hpp>
 
 // No Java and no network: the test kit plays the daemon, in virtual time.
 TEST(processor, completes_what_it_was_given) {
-  kclxx::testing::daemon daemon(make_processor());
-  daemon.initialize().deliver({{{literal}}, {{literal}}}).request_shutdown();
-  EXPECT_EQ(daemon.persisted(), kclxx::sequence_position("2")) << daemon;
+  kclxx::testing::worker worker(make_processor());
+  worker.initialize().deliver({{{literal}}, {{literal}}}).request_shutdown();
+  EXPECT_EQ(worker.persisted(), kclxx::sequence_position("2")) << worker;
 }
 
 TEST(processor, resumes_after_a_crash) {
-  kclxx::testing::daemon daemon(make_processor());
-  daemon.initialize().deliver({{{literal}}}).crash().resume().request_shutdown();
-  EXPECT_EQ(daemon.persisted(), kclxx::sequence_position("1")) << daemon;
+  kclxx::testing::worker worker(make_processor());
+  worker.initialize().deliver({{{literal}}}).crash().resume().request_shutdown();
+  EXPECT_EQ(worker.persisted(), kclxx::sequence_position("1")) << worker;
 }
 
 TEST(processor, completes_a_shard_that_ends) {
-  kclxx::testing::daemon daemon(make_processor());
-  daemon.initialize().deliver({{{literal}}}).end_shard();
-  EXPECT_EQ(daemon.persisted(), kclxx::sequence_position("SHARD_END")) << daemon;
+  kclxx::testing::worker worker(make_processor());
+  worker.initialize().deliver({{{literal}}}).end_shard();
+  EXPECT_EQ(worker.persisted(), kclxx::sequence_position("SHARD_END")) << worker;
 }

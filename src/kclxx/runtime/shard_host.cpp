@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/shard_dialogue.hpp"
+#include "runtime/shard_host.hpp"
 
 #include <algorithm>
 #include <random>
@@ -18,24 +18,25 @@ using std::chrono::milliseconds;
 
 namespace {
 
-/// After least_teardown log functions have this long, then the last lines: together less than the
-/// second that run promises beyond the grace time.
+// After least_teardown the log functions have last_logs to return, then the last lines have
+// last_lines, and the line that counts lost lines has last_count: together less than the second
+// that run promises beyond the grace time.
 constexpr milliseconds last_logs{200};
 constexpr milliseconds last_lines{200};
-constexpr milliseconds last_count{50};  // of the lines that were not written by then
-/// While there is grace time left: a reader that takes nothing for this long is not waited for.
+constexpr milliseconds last_count{50};
+/// During the grace time a reader of the log that takes nothing for this long is not waited for.
 constexpr milliseconds reader_patience{500};
 
-/// What the daemon has not taken is written again after this time.
+/// Lines that the daemon has not taken are written again after this time.
 constexpr milliseconds output_pause{10};
 
-/// While a line waits for its turn nothing is read; so often the end of the input is looked for.
+/// While a line waits for its turn, nothing is read. The end of the input is looked for this often.
 constexpr milliseconds end_interval{100};
 
 }  // namespace
 
-shard_dialogue::shard_dialogue(configuration settings, stuck_function on_stuck,
-                               processor_factory make_processor, const run_options& options)
+shard_host::shard_host(configuration settings, stuck_function on_stuck,
+                       processor_factory make_processor, const run_options& options)
     : settings_(std::move(settings)),
       on_stuck_(std::move(on_stuck)),
       tasks_(options, settings_.log),
@@ -43,10 +44,10 @@ shard_dialogue::shard_dialogue(configuration settings, stuck_function on_stuck,
       output_(settings_.output),
       input_(settings_.input, options.max_line_length),
       poll_(settings_.input),
-      reactor_(settings_.input, all_timers, handlers(), settings_.shared_loop) {}
+      reactor_(settings_.input, loop_timer_count, handlers(), settings_.shared_loop) {}
 
-/// Its threads may outlive this object.
-void shard_dialogue::start_observation() {
+/// The threads of the observation may outlive this object, so they do not own it.
+void shard_host::start_observation() {
   const auto write = [self = weak_from_this()](log_level level, const std::string& text) {
     if (const auto keep = self.lock()) keep->log(level, text, std::nullopt);
   };
@@ -66,35 +67,39 @@ void shard_dialogue::start_observation() {
                                         }});
 }
 
-std::optional<exit_status> shard_dialogue::status() const {
+std::optional<exit_status> shard_host::status() const {
   const std::lock_guard lock(mutex_);
   return driver_.status();
 }
 
-void shard_dialogue::end_input() noexcept {
+void shard_host::end_input() noexcept {
   const std::lock_guard lock(mutex_);
   driver_.on_end_of_input(false);
 }
 
 // The callbacks' thread.
 
-void shard_dialogue::run() noexcept {
+void shard_host::run() noexcept {
   const auto self = shared_from_this();
   settings_.names.stop_token = tasks_.stop_token();
   run_callbacks();
-  // Handlers may use the processor, and the destructor may log.
+  // The session is over, but user code on further threads is not. The order matters. Handlers and
+  // stop callbacks may use the processor, so they return before it is destroyed.
   finish_user_code();
   driver_.processor().destroy();
   copies_.leave_if_copied();
+  // The processor's destructor may have logged, and an observer's failure is logged: so the log
+  // function ends last.
   finish_observation(clock::now() + last_logs);
   finish_user_code();
   tasks_.end_log_function();
 }
 
-void shard_dialogue::run_callbacks() {
+void shard_host::run_callbacks() {
   session_lock lock(mutex_);
   callbacks_thread_ = std::this_thread::get_id();
   while (!driver_.status()) {
+    // A cancelled timer's function is user code, so its destructor runs without the lock, too.
     if (timers_.has_dropped()) {
       auto dropped = timers_.take_dropped();
       run_user_code(lock, user_code::between, [&] { dropped.clear(); });
@@ -112,19 +117,23 @@ void shard_dialogue::run_callbacks() {
 }
 
 template <class Function>
-void shard_dialogue::run_user_code(session_lock& lock, user_code running, Function function) {
+void shard_host::run_user_code(session_lock& lock, user_code running, Function function) {
   user_code_ = running;
   user_code_began_ = clock::now();
+  // When user code lasts, on_watch lets the loop read. So the state is set before the lock is
+  // released.
   watch();
   {
     const detail::unlocked meanwhile(lock);
+    tasks_.await_stop();
     function();
-    copies_.leave_if_copied();  // the loop may have had the lock when user code forked
+    // In a forked copy the lock may belong to the loop, which does not exist there.
+    copies_.leave_if_copied();
   }
   user_code_ = user_code::none;
 }
 
-void shard_dialogue::run_callback(session_lock& lock) {
+void shard_host::run_callback(session_lock& lock) {
   session::call call = *std::exchange(call_, std::nullopt);
   driver::session_driver::callback_result result;
   run_user_code(lock, user_code::callback, [&] {
@@ -134,7 +143,7 @@ void shard_dialogue::run_callback(session_lock& lock) {
   drop(lock, result.thrown);
 }
 
-void shard_dialogue::run_timer(session_lock& lock, driver::shard_timers::function timer) {
+void shard_host::run_timer(session_lock& lock, driver::shard_timers::function timer) {
   std::exception_ptr thrown;
   session::session::failure why{};
   run_user_code(lock, user_code::between, [&] {
@@ -151,17 +160,17 @@ void shard_dialogue::run_timer(session_lock& lock, driver::shard_timers::functio
   drop(lock, thrown);
 }
 
-/// Its destructor is the user's.
-void shard_dialogue::drop(session_lock& lock, std::exception_ptr& thrown) {
+/// Destroys the exception without the lock: its destructor may be the user's.
+void shard_host::drop(session_lock& lock, std::exception_ptr& thrown) {
   if (!thrown) return;
   const detail::unlocked meanwhile(lock);
   thrown = nullptr;
 }
 
-void shard_dialogue::wait_for_work(session_lock& lock) {
+void shard_host::wait_for_work(session_lock& lock) {
   const auto due = timers_.next_due();
   if (reader_ == reader::callbacks && may_read()) {
-    read(lock, due);
+    read(lock, due);  // poll_.wake() ends that wait
   } else if (due) {
     has_work_.wait_until(lock, *due);
   } else {
@@ -170,34 +179,41 @@ void shard_dialogue::wait_for_work(session_lock& lock) {
 }
 
 /// Waits until all user code has returned.
-void shard_dialogue::finish_user_code() {
+void shard_host::finish_user_code() {
   for (;;) {
     tasks_.finish();
     std::vector<driver::shard_timers::function> dropped;  // destroyed without the lock
     const std::lock_guard lock(mutex_);
+    // A thread of the user's may have requested a checkpoint between finish() and the lock. From
+    // the moment that is_user_code_finished_ is set, async_checkpoint posts no handler any more.
     is_user_code_finished_ = !timers_.has_dropped() && tasks_.is_idle();
     if (is_user_code_finished_) return;
     dropped = timers_.take_dropped();
   }
 }
 
-void shard_dialogue::finish_observation(time_point deadline) {
+void shard_host::finish_observation(time_point deadline) {
   if (!observation_ || observation_->finish(deadline)) return;
   log(log_level::warning, "an observer, or the directory of the metrics, took too long at the end",
       std::nullopt);
 }
 
-// Who reads.
+// On the thread that reads. reader_ changes only with the lock held, by these rules: the callbacks'
+// thread takes the input when it has nothing to do (read), and gives it back when it has read. The
+// loop takes it when user code lasts (on_watch), and gives it back when user code does not last any
+// more (on_readable). So input_ has a single user at a time, which reads it without the lock.
 
-bool shard_dialogue::may_read() const {
+bool shard_host::may_read() const {
   return !driver_.status() && !driver_.has_early_line() && !output_.keeps_lines() &&
          !input_.has_ended();
 }
 
-/// False when there was none.
-bool shard_dialogue::hand_over_lines(session_lock& lock) {
+/// False when no line was there.
+bool shard_host::hand_over_lines(session_lock& lock) {
   for (bool has_any = false;; has_any = true) {
     if (!input_.may_have_line() || !may_read()) return has_any;
+    // Decoding takes time, so it is done without the lock. The session may end meanwhile; on_line
+    // has no effect then.
     auto line = [&] {
       const detail::unlocked meanwhile(lock);
       return input_.next();
@@ -208,35 +224,36 @@ bool shard_dialogue::hand_over_lines(session_lock& lock) {
   }
 }
 
-void shard_dialogue::let_loop_read() {
+void shard_host::let_loop_read() {
   if (io::is_file(settings_.input)) return;
   reader_ = reader::loop;
   reactor_.resume();
 }
 
-// One watch serves many short callbacks: it is started again only when it is over.
-void shard_dialogue::watch() {
+// A watch serves many short callbacks: it is started again only when it is over.
+void shard_host::watch() {
   if (std::exchange(is_watched_, true)) return;
-  const auto left = session::callback_patience - user_code_time();
-  reactor_.arm(watch_timer, left > milliseconds(0) ? left : session::callback_patience);
+  const auto delay = session::callback_patience - user_code_time();
+  reactor_.arm(watch_timer, delay > milliseconds(0) ? delay : session::callback_patience);
 }
 
-// One look serves many lines that wait for a moment only.
-void shard_dialogue::watch_for_end() {
+// A watch serves many lines that wait for a moment only.
+void shard_host::watch_for_end() {
   if (!std::exchange(is_end_watched_, true)) reactor_.arm(end_timer, end_interval);
 }
 
-void shard_dialogue::on_line_waits() {
+void shard_host::on_line_waits() {
   const std::lock_guard lock(mutex_);
   is_end_watched_ = false;
   if (!driver_.has_early_line() || driver_.status()) return;
   io::has_ended(settings_.input) ? driver_.on_end_behind_line() : watch_for_end();
 }
 
-void shard_dialogue::on_watch() {
+void shard_host::on_watch() {
   const std::lock_guard lock(mutex_);
   is_watched_ = false;
-  // After a read, the callbacks' thread starts the watch again.
+  // While the callbacks' thread has no user code, or reads, the loop need not read. After a read
+  // the callbacks' thread starts the watch again.
   if (user_code_ == user_code::none || reader_ == reader::callbacks_reading || driver_.status()) {
     return;
   }
@@ -245,12 +262,15 @@ void shard_dialogue::on_watch() {
   if (user_code_ == user_code::callback) driver_.on_callback_lasts();
 }
 
-milliseconds shard_dialogue::user_code_time() const {
+milliseconds shard_host::user_code_time() const {
   return std::chrono::floor<milliseconds>(clock::now() - user_code_began_);
 }
 
-/// On the callbacks' thread: hands over what was read before, or else waits for input once.
-void shard_dialogue::read(session_lock& lock, const std::optional<time_point>& deadline) {
+/// On the callbacks' thread: hands over the lines that were read before; without any it waits for
+/// input once.
+void shard_host::read(session_lock& lock, const std::optional<time_point>& deadline) {
+  // From here on other threads wake this one by poll_ (wake_callbacks_thread), and the loop does
+  // not take the input.
   reader_ = reader::callbacks_reading;
   if (!hand_over_lines(lock) && may_read()) {
     {
@@ -262,25 +282,26 @@ void shard_dialogue::read(session_lock& lock, const std::optional<time_point>& d
   reader_ = reader::callbacks;
 }
 
-void shard_dialogue::await_input(const std::optional<time_point>& deadline) {
+void shard_host::await_input(const std::optional<time_point>& deadline) {
   std::optional<milliseconds> limit;
   if (input_.holds_large_memory()) limit = line_input::idle_time;
   if (deadline) {
-    const auto left = ceil<milliseconds>(*deadline - clock::now());
-    limit = limit ? std::min(*limit, left) : left;
+    const auto until_deadline = ceil<milliseconds>(*deadline - clock::now());
+    limit = limit ? std::min(*limit, until_deadline) : until_deadline;
   }
-  const auto found = poll_.wait(limit);
-  if (found == io::input_poll::result::timed_out) input_.on_idle();
-  if (found == io::input_poll::result::readable) input_.read();
+  const auto result = poll_.wait(limit);
+  if (result == io::input_poll::result::timed_out) input_.on_idle();
+  if (result == io::input_poll::result::readable) input_.read();
 }
 
-io::reactor::handlers shard_dialogue::handlers() {
+io::reactor::handlers shard_host::handlers() {
   return {[this] { on_readable(); }, [this](std::size_t timer) { on_timer(timer); }};
 }
 
-/// It looks for input itself, and reads once.
-void shard_dialogue::on_readable() {
+/// Looks for input itself, since the reactor may call it without any, and reads once.
+void shard_host::on_readable() {
   session_lock lock(mutex_);
+  // A call that resume() has posted may come when the input was given back already.
   if (reader_ != reader::loop) return reactor_.leave_input();
   hand_over_lines(lock);
   if (may_read()) {
@@ -298,8 +319,9 @@ void shard_dialogue::on_readable() {
     return;
   }
   reactor_.leave_input();
+  // A line waits for its turn, or the output is full: continue_reading resumes.
   if (lasts) return;
-  // Comes last: input_ may be the callbacks' thread's then.
+  // The callbacks' thread takes the input back. This comes last: it may use input_ at once.
   if (user_code_ != user_code::none) watch();
   reader_ = reader::callbacks;
   is_loop_waiting_ = false;
@@ -307,18 +329,19 @@ void shard_dialogue::on_readable() {
   answered_.notify_all();
 }
 
-void shard_dialogue::on_idle() {
+void shard_host::on_idle() {
   {
     const std::lock_guard lock(mutex_);
     if (reader_ != reader::loop) return;
   }
+  // Only this thread takes the input away from the loop, so input_ is still the loop's.
   input_.on_idle();
   if (input_.holds_large_memory()) reactor_.arm(idle_timer, line_input::idle_time);
 }
 
 // The loop's timers.
 
-void shard_dialogue::on_timer(std::size_t timer) {
+void shard_host::on_timer(std::size_t timer) {
   switch (timer) {
     case idle_timer:
       return on_idle();
@@ -338,15 +361,16 @@ void shard_dialogue::on_timer(std::size_t timer) {
   }
 }
 
-void shard_dialogue::on_output() {
+void shard_host::on_output() {
   const std::lock_guard lock(mutex_);
   if (const std::error_code ec = output_.write_kept()) driver_.on_output_broken(ec);
   if (output_.keeps_lines()) return reactor_.arm(output_timer, output_pause);
   continue_reading();
 }
 
-/// What was in the way of reading may be gone.
-void shard_dialogue::continue_reading() {
+/// An obstacle to reading is gone: lines that the daemon had not taken, or a line that waited for
+/// its turn. Wakes the thread that reads.
+void shard_host::continue_reading() {
   if (reader_ == reader::callbacks) {
     has_work_.notify_one();
     answered_.notify_all();
@@ -355,10 +379,10 @@ void shard_dialogue::continue_reading() {
   }
 }
 
-void shard_dialogue::on_end(std::size_t timer) {
+void shard_host::on_end(std::size_t timer) {
   session_lock lock(mutex_);
   const bool is_returned = user_code_ == user_code::none;
-  lock.unlock();
+  lock.unlock();  // on_stuck_ waits, and drains lines under the lock
   if (timer == teardown_timer) {
     on_stuck_(
         "the processor's destructor, or other user code at the end of the session, did not return "
@@ -370,7 +394,7 @@ void shard_dialogue::on_end(std::size_t timer) {
 
 // driver::host
 
-std::error_code shard_dialogue::write(std::string_view lines) {
+std::error_code shard_host::write(std::string_view lines) {
   const std::error_code ec = output_.write(lines);
   if (output_.keeps_lines()) {
     reactor_.arm(output_timer, output_pause);
@@ -380,12 +404,12 @@ std::error_code shard_dialogue::write(std::string_view lines) {
   return ec;
 }
 
-void shard_dialogue::arm(session::timer timer, milliseconds delay) {
+void shard_host::arm(session::timer timer, milliseconds delay) {
   if (timer == session::timer::grace) grace_end_ = clock::now() + delay;
   reactor_.arm(static_cast<std::size_t>(timer), delay);
 }
 
-void shard_dialogue::call(session::call call) {
+void shard_host::call(session::call call) {
   if (call.kind == protocol::action_kind::initialize) {
     shard_id_ = call.shard_id;
     if (observation_) observation_->name_shard(call.shard_id);
@@ -394,12 +418,12 @@ void shard_dialogue::call(session::call call) {
   wake_callbacks_thread();
 }
 
-void shard_dialogue::end_timers() {
+void shard_host::end_timers() {
   timers_.end();
   wake_callbacks_thread();
 }
 
-void shard_dialogue::wake(session::waiter_id waiter, std::error_code result) {
+void shard_host::wake(session::waiter_id waiter, std::error_code result) {
   const auto found = outcomes_.find(waiter);
   if (found == outcomes_.end()) return;
   found->second = result;
@@ -407,58 +431,60 @@ void shard_dialogue::wake(session::waiter_id waiter, std::error_code result) {
   wake_callbacks_thread();
 }
 
-/// What was not begun is not run.
-void shard_dialogue::left(exit_status status) {
+/// Callbacks and timers that have not begun are not run.
+void shard_host::left(exit_status status) {
   call_.reset();
   end_timers();
   const auto now = clock::now();
   if (!grace_end_) grace_end_ = now + driver_.options().grace_time;
-  const auto rest = ceil<milliseconds>(*grace_end_ - now);
-  reactor_.arm(teardown_timer, std::max(rest, least_teardown));
+  const auto until_grace_end = ceil<milliseconds>(*grace_end_ - now);
+  reactor_.arm(teardown_timer, std::max(until_grace_end, least_teardown));
   // The session has waited for the callback during the grace time.
   if (status == exit_status::callback_stuck) reactor_.arm(stuck_timer, milliseconds(0));
 }
 
-/// In the order of the events, hence under the lock.
-void shard_dialogue::write_log(log_level level, std::string text,
-                               const std::optional<sequence_position>& position) {
+/// Posts the line with the lock held, so that lines have the order of the events.
+void shard_host::write_log(log_level level, std::string text,
+                           const std::optional<sequence_position>& position) {
   tasks_.log({level, shard_id_, std::move(text), position});
 }
 
-void shard_dialogue::request_stop() { tasks_.request_stop(); }
+void shard_host::request_stop() { tasks_.request_stop(); }
 
-void shard_dialogue::run_handler(checkpoint_handler handler, std::error_code result) {
-  tasks_.run([this, self = weak_from_this(), handler = std::move(handler), result] {
+void shard_host::run_handler(checkpoint_handler handler, std::error_code result) {
+  // A handler that does not return must not keep the host alive.
+  tasks_.run_handler([weak = weak_from_this(), handler = std::move(handler), result] {
+    if (const auto host = weak.lock()) host->tasks_.await_stop();
     std::exception_ptr thrown;
     try {
       handler(result);
     } catch (...) {
       thrown = std::current_exception();
     }
-    const auto keep = self.lock();
-    if (!keep) return;
-    if (thrown) user_code_threw("a checkpoint handler", thrown);
+    const auto host = weak.lock();
+    if (host && thrown) host->user_code_threw("a checkpoint handler", thrown);
   });
 }
 
-void shard_dialogue::wake_callbacks_thread() {
+/// The callbacks' thread waits for has_work_, or for input with poll_.
+void shard_host::wake_callbacks_thread() {
   has_work_.notify_one();
   if (reader_ == reader::callbacks_reading && !is_callbacks_thread()) poll_.wake();
 }
 
-bool shard_dialogue::is_callbacks_thread() const {
+bool shard_host::is_callbacks_thread() const {
   return std::this_thread::get_id() == callbacks_thread_;
 }
 
 /// A timer is no callback, although an action may be open while it runs.
-bool shard_dialogue::is_in_callback() const {
+bool shard_host::is_in_callback() const {
   return is_callbacks_thread() && user_code_ != user_code::between;
 }
 
 // shard_service
 
-void shard_dialogue::async_checkpoint(const std::optional<sequence_position>& position,
-                                      checkpoint_handler handler) noexcept {
+void shard_host::async_checkpoint(const std::optional<sequence_position>& position,
+                                  checkpoint_handler handler) noexcept {
   copies_.leave_if_copied();
   {
     const std::lock_guard lock(mutex_);
@@ -467,7 +493,8 @@ void shard_dialogue::async_checkpoint(const std::optional<sequence_position>& po
     }
   }
   if (!handler) return;
-  // The processor's destructor waits for this thread, but not for a handler on one of ours.
+  // The thread of the handlers has ended for this session, and the processor's destructor may wait
+  // for the caller's thread. So the handler runs here.
   try {
     handler(errc::daemon_gone);
   } catch (...) {
@@ -475,11 +502,11 @@ void shard_dialogue::async_checkpoint(const std::optional<sequence_position>& po
   }
 }
 
-std::error_code shard_dialogue::checkpoint(const std::optional<sequence_position>& position,
-                                           const std::optional<time_point>& deadline) noexcept {
+std::error_code shard_host::checkpoint(const std::optional<sequence_position>& position,
+                                       const std::optional<time_point>& deadline) noexcept {
   copies_.leave_if_copied();
   session_lock lock(mutex_);
-  // Between two actions the daemon does not listen, and the next waits for this thread.
+  // Between two actions the daemon does not read, and the next action waits for this thread.
   if (is_callbacks_thread() && user_code_ == user_code::between) {
     return driver_.status() ? errc::daemon_gone : errc::not_allowed_here;
   }
@@ -490,14 +517,16 @@ std::error_code shard_dialogue::checkpoint(const std::optional<sequence_position
   const std::optional<std::error_code> result = outcome;
   outcomes_.erase(id);
   if (!result) driver_.on_deadline(id);
+  lock.unlock();
+  tasks_.await_stop();
   return result.value_or(errc::timed_out);
 }
 
-void shard_dialogue::await_answer(session_lock& lock, const std::optional<time_point>& deadline) {
+void shard_host::await_answer(session_lock& lock, const std::optional<time_point>& deadline) {
   if (is_callbacks_thread() && user_code_ != user_code::none && reader_ == reader::callbacks &&
       may_read()) {
     read(lock, deadline);
-    watch();  // the user's code continues
+    watch();  // user code continues after the call of checkpoint()
   } else if (deadline) {
     answered_.wait_until(lock, *deadline);
   } else {
@@ -505,12 +534,12 @@ void shard_dialogue::await_answer(session_lock& lock, const std::optional<time_p
   }
 }
 
-bool shard_dialogue::sleep_until(time_point deadline) {
+bool shard_host::sleep_until(time_point deadline) {
   return runtime::sleep_until(deadline, tasks_.stop_token());
 }
 
-shard_dialogue::timer_id shard_dialogue::start_timer(milliseconds delay, milliseconds period,
-                                                     std::function<void()> function) {
+shard_host::timer_id shard_host::start_timer(milliseconds delay, milliseconds period,
+                                             std::function<void()> function) {
   copies_.leave_if_copied();
   const std::lock_guard lock(mutex_);
   const timer_id id = timers_.start(clock::now() + delay, period, std::move(function));
@@ -518,31 +547,31 @@ shard_dialogue::timer_id shard_dialogue::start_timer(milliseconds delay, millise
   return id;
 }
 
-void shard_dialogue::cancel_timer(timer_id timer) {
+void shard_host::cancel_timer(timer_id timer) {
   copies_.leave_if_copied();
   const std::lock_guard lock(mutex_);
   timers_.cancel(timer);
   if (timers_.has_dropped()) wake_callbacks_thread();
 }
 
-std::unique_ptr<detail::thread_pool> shard_dialogue::make_thread_pool(std::size_t threads) {
-  // With the caller's signals: they are also those of the programs that user code starts.
+std::unique_ptr<detail::thread_pool> shard_host::make_thread_pool(std::size_t threads) {
+  // The threads keep the caller's signal mask: programs that user code starts there inherit it.
   return std::make_unique<real_thread_pool>(threads);
 }
 
-void shard_dialogue::user_code_threw(const std::string& source,
-                                     const std::exception_ptr& thrown) noexcept {
+void shard_host::user_code_threw(const std::string& source,
+                                 const std::exception_ptr& thrown) noexcept {
   copies_.leave_if_copied();
   const auto why = driver::describe(source, thrown);  // user code: without the lock
   const std::lock_guard lock(mutex_);
   driver_.on_user_code_threw(why);
 }
 
-void shard_dialogue::fail(std::exception_ptr thrown) {
+void shard_host::fail(std::exception_ptr thrown) {
   user_code_threw("the shard's processing", thrown);
 }
 
-void shard_dialogue::request_worker_stop() {
+void shard_host::request_worker_stop() {
   copies_.leave_if_copied();
   {
     const std::lock_guard lock(mutex_);
@@ -558,23 +587,24 @@ void shard_dialogue::request_worker_stop() {
   }
 }
 
-void shard_dialogue::log(log_level level, const std::string& text,
-                         const std::optional<sequence_position>& position) {
+void shard_host::log(log_level level, const std::string& text,
+                     const std::optional<sequence_position>& position) {
   copies_.leave_if_copied();
   const std::lock_guard lock(mutex_);
   driver_.on_log(level, text, position);
 }
 
-void shard_dialogue::observe(observer::shard_event event) noexcept {
+void shard_host::observe(observer::shard_event event) noexcept {
   copies_.leave_if_copied();
   if (observation_) observation_->observe(std::move(event));
 }
 
 // After the end.
 
-bool shard_dialogue::drain_lines() {
+bool shard_host::drain_lines() {
   const auto deadline = clock::now() + last_lines;
   session_lock lock(mutex_);
+  // The loop may have ended, so this thread writes.
   while (output_.keeps_lines() && clock::now() < deadline) {
     {
       const detail::unlocked meanwhile(lock);
@@ -588,7 +618,7 @@ bool shard_dialogue::drain_lines() {
   return tasks_.lines().finish(reader_patience, latest, last_count);
 }
 
-void shard_dialogue::drain_stuck(const char* reason) {
+void shard_host::drain_stuck(const char* reason) {
   session_lock lock(mutex_);
   const std::string shard = shard_id_;
   lock.unlock();
@@ -603,7 +633,7 @@ void shard_dialogue::drain_stuck(const char* reason) {
   tasks_.lines().finish(last_lines, clock::now() + last_lines, last_count);
 }
 
-void shard_dialogue::abandon() {
+void shard_host::abandon() {
   tasks_.abandon();
   const std::lock_guard lock(mutex_);
   output_.drop_kept();

@@ -18,30 +18,31 @@
 #include <kclxx/run.hpp>
 #include <kclxx/run_options.hpp>
 #include <kclxx/sequence_position.hpp>
-#include <kclxx/testing/daemon_options.hpp>  // IWYU pragma: export
+#include <kclxx/testing/worker_options.hpp>  // IWYU pragma: export
 
 namespace kclxx::testing {
 
-/// A MultiLangDaemon with one shard in virtual time. It uses the code of production, except for
-/// pipes. Callbacks run on the test's thread. What has other threads in production has some of the
-/// kit's, of which one runs at a time, while the test's thread waits. A std::stop_callback may run
-/// on yet another one, at once and to its end, so it must not wait for what the callback holds; its
-/// calls to the shard, log() included, then have no effect.
+/// A worker with one shard in virtual time: a model of the MultiLangDaemon, and the child that it
+/// has started. The child uses the code of production, except for pipes. Callbacks run on the
+/// test's thread. What has other threads in production has threads of the kit: one of them runs at
+/// a time, while the test's thread waits. A std::stop_callback may run on a further thread, at once
+/// and to its end, so it must not wait for what the callback holds; its calls to the shard, log()
+/// included, then have no effect.
 ///
 /// Each function returns once the dialogue is quiet: callbacks have run, checkpoints are answered,
 /// and the clock has advanced past the retries that a callback or the end of an action waited for.
 ///
-/// Errors: std::logic_error from a function that a daemon could not perform now, and from one that
-/// would never end (see daemon_options::idle_limit); std::invalid_argument for an argument that no
-/// daemon could send. An exception of a callback does not reach the caller: exit_status(), log()
-/// and thrown() have it, and the next call throws. An exception for a lost lease is only in log(),
-/// and the child continues (see record_processor).
+/// Errors: std::logic_error from a function that a daemon could not perform now, and from a
+/// function that would never end (see worker_options::idle_limit); std::invalid_argument for an
+/// argument that no daemon could send. An exception of a callback does not reach the caller:
+/// exit_status(), log() and thrown() have it, and the next call throws. An exception for a lost
+/// lease is only in log(), and the child continues (see record_processor).
 /// Thread safety: none. What another thread asks for has no effect. The function of this class that
 /// runs meanwhile throws std::logic_error at its end, or the next one does.
 /// Lifetime: the processor can be inspected until crash(), resume() or the end of this object.
 /// Checkpoint handlers that are due after the end of this object are not called.
 /// Blocking: while user code runs in it.
-class daemon {
+class worker {
  public:
   /// The unit of times.
   using milliseconds = std::chrono::milliseconds;
@@ -54,71 +55,72 @@ class daemon {
     bool operator==(const checkpoint_attempt&) const = default;
   };
 
-  /// A daemon before initialize(). log() has each message, `options.log` gets those of at least
+  /// A worker before initialize(). log() has each message, `options.log` gets those of at least
   /// logging.level, and stderr none.
-  explicit daemon(processor_factory make_processor, const run_options& options = {},
-                  daemon_options settings = {});
-  /// A moved-from daemon can only be destroyed or assigned to.
-  daemon(daemon&&) noexcept;
-  /// Ends the child of this daemon first.
-  daemon& operator=(daemon&&) noexcept;
+  explicit worker(processor_factory make_processor, const run_options& options = {},
+                  worker_options settings = {});
+  /// A moved-from worker can only be destroyed or assigned to.
+  worker(worker&&) noexcept;
+  /// Ends the child of this worker first.
+  worker& operator=(worker&&) noexcept;
   /// Ends the child: its processor is destroyed.
-  ~daemon();
+  ~worker();
 
   /// The daemon assigns the shard; `start` is the position that is persisted already.
-  daemon& initialize(std::string_view shard_id = "shardId-000000000000",
+  worker& initialize(std::string_view shard_id = "shardId-000000000000",
                      const sequence_position& start = sequence_position("TRIM_HORIZON"));
   /// Delivers a batch of these payloads; {} is an empty one. Sequence numbers continue from the
   /// highest so far, beginning with 1; partition key "key"; arrival by the virtual clock.
-  daemon& deliver(const std::vector<std::string>& payloads,
+  worker& deliver(const std::vector<std::string>& payloads,
                   std::optional<milliseconds> millis_behind_latest = milliseconds(0));
-  /// Every field as given. A field that is left out is null in the daemon's line, but a sequence
-  /// number is then the next free one, and a sub-sequence number 0. A batch may begin with records
+  /// Delivers records with exactly these fields. A field that is absent is null in the daemon's
+  /// line, but an absent sequence number is the next free number, and an absent sub-sequence number
+  /// is 0. A batch may begin with records
   /// that were delivered before, as when a daemon repeats a delivery: give their numbers alone.
   /// Errors: std::invalid_argument when a sequence number is not a number, or the records are not
   /// in the shard's order.
-  daemon& deliver_records(const std::vector<record::fields>& records,
+  worker& deliver_records(const std::vector<record::fields>& records,
                           std::optional<milliseconds> millis_behind_latest = milliseconds(0));
   /// The user records of one aggregated (KPL) record: one sequence number, sub-sequence 0, 1, ...
-  daemon& deliver_aggregate(const std::vector<std::string>& payloads,
+  worker& deliver_aggregate(const std::vector<std::string>& payloads,
                             std::optional<milliseconds> millis_behind_latest = milliseconds(0));
-  /// The daemon sends leaseLost, shardEnded or shutdownRequested; before KCL 2.1, `shutdown` in
-  /// place of the first two.
-  daemon& lose_lease();
+  /// The daemon sends leaseLost, shardEnded or shutdownRequested.
+  worker& lose_lease();
   /// The daemon sends shardEnded.
-  daemon& end_shard();
+  worker& end_shard();
   /// The daemon sends shutdownRequested; lose_lease, end_shard or end_input follows.
-  daemon& request_shutdown();
+  worker& request_shutdown();
   /// The daemon closes the child's stdin. Inside a callback: the daemon dies.
-  daemon& end_input();
+  worker& end_input();
   /// Virtual time passes, at most ten years. Inside a callback: that callback takes this long.
-  daemon& advance(milliseconds time);
+  worker& advance(milliseconds time);
 
   /// The child is killed, as by kill -9: no callback is called, and the processor is not destroyed.
   /// Inside user code, crash() leaves that code: it throws process_ended, which is no
   /// std::exception. Unlike a real kill, this destroys local objects.
-  daemon& crash();
-  /// A successor starts after crash() or once the child has left: a new processor is initialized
-  /// at persisted(), and the records after that are delivered again. Faults that no checkpoint has
-  /// met are dropped.
-  daemon& resume();
+  worker& crash();
+  /// Starts the child's successor after crash(), or once the child has left. A new processor is
+  /// initialized at persisted(), and the records after that are delivered again. Faults that no
+  /// checkpoint has met are dropped.
+  worker& resume();
 
   // Faults; these may be set inside a callback, too.
-  /// Writing a checkpoint fails with this Java exception, `times` times; several calls queue up.
+  /// Writing a checkpoint fails with this exception of the daemon's, `times` times; several calls
+  /// queue up.
   /// Errors: std::invalid_argument for less than one time.
-  daemon& fail_next_checkpoint(std::string_view exception, int times = 1);
+  worker& fail_next_checkpoint(std::string_view exception, int times = 1);
   /// Another worker took the lease, and the daemon has not noticed: checkpoints fail with
   /// ShutdownException.
-  daemon& lose_lease_silently();
-  /// Another worker takes the lease, and this daemon has not noticed, as after a pause of its
-  /// machine. Returns the other worker's daemon: a new processor is initialized at persisted(), and
-  /// the records after that are delivered. May be called inside a callback.
+  worker& lose_lease_silently();
+  /// Another worker takes the lease, and this worker has not noticed, as after a pause of its
+  /// machine. Returns that successor: a new processor is initialized at persisted(), and the
+  /// records after that are delivered. May be called inside a callback.
   ///
-  /// Both can be driven, in any order (docs/testing.md). They share persisted(), the clock and the
-  /// records.
-  [[nodiscard]] daemon start_successor();
-  /// The daemon dies as soon as the next callback has been entered.
-  daemon& end_input_in_next_callback();
+  /// Both workers can be driven, in any order (docs/testing.md). They share persisted(), the clock
+  /// and the records.
+  [[nodiscard]] worker start_successor();
+  /// The daemon dies as soon as the next callback has begun.
+  worker& end_input_in_next_callback();
 
   // What happened, crashes included. References are valid until the next call.
   /// Each persisted position, in order; SHARD_END for the shard's end.
@@ -141,7 +143,8 @@ class daemon {
   [[nodiscard]] std::exception_ptr thrown() const noexcept;
   /// Whether a stop was requested of the child (shard_context::stop_token); true after a crash.
   [[nodiscard]] bool stop_requested() const noexcept;
-  /// By shard_context::request_worker_stop; shutdownRequested follows the open action.
+  /// Whether the child has called shard_context::request_worker_stop; shutdownRequested follows the
+  /// open action.
   [[nodiscard]] bool worker_stop_requested() const noexcept;
   /// The virtual time: what shard_context::now() returns in the child.
   [[nodiscard]] std::chrono::steady_clock::time_point now() const noexcept;
@@ -158,8 +161,8 @@ class daemon {
 
  private:
   class virtual_worker;
-  friend std::ostream& operator<<(std::ostream& out, const daemon& source);
-  explicit daemon(std::unique_ptr<virtual_worker> successor);
+  friend std::ostream& operator<<(std::ostream& out, const worker& source);
+  explicit worker(std::unique_ptr<virtual_worker> successor);
   [[nodiscard]] record_processor& any_processor() const;
   [[noreturn]] static void refuse_type(const std::type_info& found, const std::type_info& wanted);
 
@@ -167,6 +170,6 @@ class daemon {
 };
 
 /// Writes dialogue(), and last the faults that no checkpoint has met.
-std::ostream& operator<<(std::ostream& out, const daemon& source);
+std::ostream& operator<<(std::ostream& out, const worker& source);
 
 }  // namespace kclxx::testing

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/shard_runtime.hpp"
+#include "runtime/shard_host_threads.hpp"
 
 #include <chrono>
 #include <string>
@@ -23,15 +23,16 @@ constexpr milliseconds last_of_loop{1000};
 
 }  // namespace
 
-shard_runtime::shard_runtime(const configuration& settings, processor_factory make_processor,
-                             const run_options& options, std::function<void()> on_stuck)
+shard_host_threads::shard_host_threads(const configuration& settings,
+                                       processor_factory make_processor, const run_options& options,
+                                       std::function<void()> on_stuck)
     : settings_(settings),
       on_stuck_(std::move(on_stuck)),
-      dialogue_(std::make_shared<shard_dialogue>(
+      host_(std::make_shared<shard_host>(
           settings, [this](const char* reason) { leave_stuck(reason); }, std::move(make_processor),
           options)) {}
 
-exit_status shard_runtime::serve() {
+exit_status shard_host_threads::serve() {
   if (settings_.shared_loop == nullptr) return serve_with_own_loop();
   run_callbacks();
   std::unique_lock lock(mutex_);
@@ -39,68 +40,72 @@ exit_status shard_runtime::serve() {
   changed_.wait(lock, [this] { return life_ != life::leaving_stuck; });
   if (life_ == life::stuck) return exit_status::callback_stuck;
   lock.unlock();
-  dialogue_->drain_lines();
-  dialogue_->abandon_lines();
-  return *dialogue_->status();
+  host_->drain_lines();
+  host_->abandon_lines();
+  return *host_->status();
 }
 
-exit_status shard_runtime::serve_with_own_loop() {
+exit_status shard_host_threads::serve_with_own_loop() {
   std::thread loop;
   {
     const io::signal_block block;
     loop = std::thread([self = shared_from_this()] { self->run_loop(); });
   }
+  // The loop ends on every way out of this function, also by an exception.
   const auto end_the_loop = [this](std::thread* thread) { end_loop(*thread); };
   const std::unique_ptr<std::thread, decltype(end_the_loop)> ended(&loop, end_the_loop);
   if (settings_.leave_process) {
     run_callbacks();
-    return *dialogue_->status();
+    return *host_->status();
   }
+  // The caller's thread must return even if user code does not, so callbacks get a thread.
   std::thread callbacks([self = shared_from_this()] { self->run_callbacks(); });
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return life_ == life::finished || life_ == life::stuck; });
   const bool is_stuck = life_ == life::stuck;
   lock.unlock();
   is_stuck ? callbacks.detach() : callbacks.join();
-  return is_stuck ? exit_status::callback_stuck : *dialogue_->status();
+  return is_stuck ? exit_status::callback_stuck : *host_->status();
 }
 
-void shard_runtime::end_loop(std::thread& thread) {
-  dialogue_->stop_loop();
+void shard_host_threads::end_loop(std::thread& thread) {
+  host_->stop_loop();
   std::unique_lock lock(mutex_);
   const bool has_ended = changed_.wait_for(lock, last_of_loop, [this] { return has_loop_ended_; });
   lock.unlock();
   if (has_ended) {
     thread.join();
-    // Now: a stuck callback keeps the dialogue alive after the caller has closed the input.
-    dialogue_->leave_loop();
+    // A stuck callback keeps the host alive after the caller has closed the input, so the loop
+    // leaves the input now.
+    host_->leave_loop();
   } else {
     thread.detach();
-    const auto status = dialogue_->status().value_or(exit_status::callback_stuck);
+    const auto status = host_->status().value_or(exit_status::callback_stuck);
     if (settings_.leave_process) settings_.leave_process(status);
   }
-  const bool is_drained = dialogue_->drain_lines();
-  // Its owner may close the descriptor now.
-  if (!is_drained || !settings_.leave_process) dialogue_->abandon_lines();
+  const bool is_drained = host_->drain_lines();
+  // The owner of the descriptor may close it as soon as serve() returns.
+  if (!is_drained || !settings_.leave_process) host_->abandon_lines();
 }
 
-void shard_runtime::run_callbacks() {
-  dialogue_->run();
+void shard_host_threads::run_callbacks() {
+  host_->run();
   const std::lock_guard lock(mutex_);
   if (life_ == life::serving) life_ = life::finished;
   changed_.notify_all();
 }
 
-void shard_runtime::run_loop() {
-  dialogue_->run_loop();
+void shard_host_threads::run_loop() {
+  host_->run_loop();
   const std::lock_guard lock(mutex_);
   has_loop_ended_ = true;
   changed_.notify_all();
 }
 
-/// User code cannot be ended. What it has logged is waited for, but not on the loop of all
-/// sessions.
-void shard_runtime::leave_stuck(const char* reason) {
+/// User code cannot be ended. The session waits for what user code has logged, but not on the loop
+/// that all sessions share. The callbacks' thread may return at the same time: the first of the two
+/// that changes life_ decides how the session ends.
+void shard_host_threads::leave_stuck(const char* reason) {
   {
     const std::lock_guard lock(mutex_);
     if (life_ != life::serving) return;
@@ -111,10 +116,10 @@ void shard_runtime::leave_stuck(const char* reason) {
   std::thread([self = shared_from_this(), reason] { self->finish_stuck(reason); }).detach();
 }
 
-void shard_runtime::finish_stuck(const char* reason) {
-  dialogue_->drain_stuck(reason);
+void shard_host_threads::finish_stuck(const char* reason) {
+  host_->drain_stuck(reason);
   if (settings_.leave_process) settings_.leave_process(exit_status::callback_stuck);
-  dialogue_->abandon();
+  host_->abandon();
   if (on_stuck_) on_stuck_();
   const std::lock_guard lock(mutex_);
   life_ = life::stuck;
@@ -132,19 +137,17 @@ std::optional<io::process_identity> daemon_in(const detail::environment& variabl
   return io::daemon_process(variables(io::daemon_variable), parent);
 }
 
-std::shared_ptr<shard_runtime> make_runtime(const shard_runtime::configuration& configuration,
-                                            const processor_factory& make_processor,
-                                            run_options options,
-                                            const detail::environment& variables,
-                                            std::function<void()> on_stuck) {
+std::shared_ptr<shard_host_threads> make_host_threads(
+    const shard_host_threads::configuration& configuration, const processor_factory& make_processor,
+    run_options options, const detail::environment& variables, std::function<void()> on_stuck) {
   std::vector<std::string> problems;
   options.logging = observability::with_environment(options.logging, variables, problems);
   options.metrics = observability::with_environment(options.metrics, variables, problems);
-  auto made =
-      std::make_shared<shard_runtime>(configuration, make_processor, options, std::move(on_stuck));
-  made->dialogue().start_observation();
-  for (const std::string& problem : problems) made->dialogue().log(log_level::warning, problem, {});
-  return made;
+  auto threads = std::make_shared<shard_host_threads>(configuration, make_processor, options,
+                                                      std::move(on_stuck));
+  threads->host().start_observation();
+  for (const std::string& problem : problems) threads->host().log(log_level::warning, problem, {});
+  return threads;
 }
 
 }  // namespace kclxx::runtime

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "testing/child.hpp"
+#include "testing/virtual_host.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -14,8 +14,8 @@ namespace kclxx::testing {
 
 namespace {
 
-/// A killed process runs no destructor. Kept reachable, so that no leak is reported; each thread of
-/// a test may have a daemon.
+/// A killed process runs no destructor. The value stays reachable, so that no leak is reported.
+/// Each thread of a test may have a worker, so the list is shared.
 template <class Kept>
 void keep_undestroyed(Kept value) {
   struct kept {
@@ -30,9 +30,10 @@ void keep_undestroyed(Kept value) {
 
 }  // namespace
 
-class child::pool final : public detail::thread_pool {
+class virtual_host::pool final : public detail::thread_pool {
  public:
-  pool(std::weak_ptr<child> owner, std::shared_ptr<usage> usage, std::shared_ptr<group> group)
+  pool(std::weak_ptr<virtual_host> owner, std::shared_ptr<usage> usage,
+       std::shared_ptr<group> group)
       : owner_(std::move(owner)), usage_(std::move(usage)), group_(std::move(group)) {}
   ~pool() override {
     if (const auto owner = owner_.lock()) owner->join(group_);
@@ -45,13 +46,14 @@ class child::pool final : public detail::thread_pool {
   }
 
  private:
-  std::weak_ptr<child> owner_;
+  std::weak_ptr<virtual_host> owner_;
   std::shared_ptr<usage> usage_;
   std::shared_ptr<group> group_;
 };
 
-child::child(configuration settings, std::shared_ptr<virtual_clock> time,
-             std::shared_ptr<usage> usage, std::shared_ptr<idle_time> idle, surroundings around)
+virtual_host::virtual_host(configuration settings, std::shared_ptr<virtual_clock> time,
+                           std::shared_ptr<usage> usage, std::shared_ptr<idle_time> idle,
+                           surroundings around)
     : clock_(std::move(time)),
       usage_(std::move(usage)),
       idle_(std::move(idle)),
@@ -67,7 +69,7 @@ child::child(configuration settings, std::shared_ptr<virtual_clock> time,
   set_names();
 }
 
-std::error_code child::write(std::string_view lines) {
+std::error_code virtual_host::write(std::string_view lines) {
   for (std::size_t begin = 0; begin < lines.size();) {
     const std::size_t end = lines.find('\n', begin);
     around_.written(lines.substr(begin, end - begin));
@@ -76,11 +78,11 @@ std::error_code child::write(std::string_view lines) {
   return {};
 }
 
-void child::arm(session::timer timer, std::chrono::milliseconds delay) {
+void virtual_host::arm(session::timer timer, std::chrono::milliseconds delay) {
   session_timers_.at(static_cast<std::size_t>(timer)) = clock_->now() + delay;
 }
 
-void child::call(session::call call) {
+void virtual_host::call(session::call call) {
   if (call.kind == protocol::action_kind::initialize) {
     shard_id_ = call.shard_id;
     set_names();
@@ -88,12 +90,12 @@ void child::call(session::call call) {
   call_ = std::move(call);
 }
 
-void child::wake(session::waiter_id waiter, std::error_code result) {
+void virtual_host::wake(session::waiter_id waiter, std::error_code result) {
   const auto found = waiting_.find(waiter);
   if (found != waiting_.end()) found->second = result;
 }
 
-void child::left(exit_status status) {
+void virtual_host::left(exit_status status) {
   call_.reset();
   session_timers_ = {};
   daemon_end_.reset();
@@ -101,8 +103,8 @@ void child::left(exit_status status) {
   around_.left(status);
 }
 
-void child::write_log(log_level level, std::string text,
-                      const std::optional<sequence_position>& position) {
+void virtual_host::write_log(log_level level, std::string text,
+                             const std::optional<sequence_position>& position) {
   const log_entry entry{level, shard_id_, std::move(text), position};
   around_.log(entry);
   if (!log_function_ || level < log_level_) return;
@@ -116,7 +118,7 @@ void child::write_log(log_level level, std::string text,
   });
 }
 
-void child::run_handler(checkpoint_handler handler, std::error_code result) {
+void virtual_host::run_handler(checkpoint_handler handler, std::error_code result) {
   threads_->post(*handlers_, [this, handler = std::move(handler), result] {
     try {
       handler(result);
@@ -128,7 +130,7 @@ void child::run_handler(checkpoint_handler handler, std::error_code result) {
   });
 }
 
-void child::user_code_threw(const char* source, const std::exception_ptr& thrown) {
+void virtual_host::user_code_threw(const char* source, const std::exception_ptr& thrown) {
   if (is_gone_) return;  // thrown in place of process_ended
   const auto failure = driver::describe(source, thrown);
   keep_if_fatal(failure, thrown);
@@ -136,28 +138,28 @@ void child::user_code_threw(const char* source, const std::exception_ptr& thrown
 }
 
 /// The first failure is the session's.
-void child::keep_if_fatal(const session::session::failure& failure,
-                          const std::exception_ptr& thrown) {
+void virtual_host::keep_if_fatal(const session::session::failure& failure,
+                                 const std::exception_ptr& thrown) {
   if (!thrown_ && driver_.is_fatal(failure)) thrown_ = thrown;
 }
 
-void child::set_names() {
+void virtual_host::set_names() {
   names_ = std::make_shared<observer::shard_names>(observer::shard_names{
       shard_id_, context_.stream_name, context_.application_name, context_.worker_id});
 }
 
-void child::observe(observer::shard_event event) noexcept {
+void virtual_host::observe(observer::shard_event event) noexcept {
   if (observers_.empty() || is_gone_) return;
   const observer::event_source source{names_, clock_->now(), clock_->date()};
   threads_->post(*events_,
                  [this, source, event = std::move(event)] { call_observers(source, event); });
 }
 
-void child::call_observers(const observer::event_source& source,
-                           const observer::shard_event& event) {
-  for (const auto& each : observers_) {
+void virtual_host::call_observers(const observer::event_source& source,
+                                  const observer::shard_event& event) {
+  for (const auto& watching : observers_) {
     try {
-      each->on_event(source, event);
+      watching->on_event(source, event);
     } catch (const detail::process_ended&) {
       throw;
     } catch (...) {
@@ -168,19 +170,21 @@ void child::call_observers(const observer::event_source& source,
   }
 }
 
-// Each completion asks, also one that needs no other function of this class.
-bool child::is_observed() const noexcept {
+// Each completion calls this, so a completion on a wrong thread is noticed here.
+bool virtual_host::is_observed() const noexcept {
   if (!virtual_threads::is_stop_thread() && !usage_->is_owner("a completion")) return false;
   return !observers_.empty();
 }
 
-void child::request_stop() {
+void virtual_host::request_stop() {
   if (stop_.stop_requested()) return;
+  // A stop callback may wait for what user code holds, so it must not run on this thread while user
+  // code is in its middle.
   if (is_running_user_code() || threads_->are_waiting()) return threads_->request_stop(stop_);
   stop_.request_stop();
 }
 
-void child::settle() {
+void virtual_host::settle() {
   while (!status() && !is_gone_) {
     if (!unread_.empty()) {
       const std::string line = std::move(unread_.front());
@@ -194,7 +198,7 @@ void child::settle() {
   }
 }
 
-void child::read(const std::string& line) {
+void virtual_host::read(const std::string& line) {
   if (line.size() > max_line_length_) {
     driver_.on_line(decoder_.too_long(line.data(), line.size(), max_line_length_));
     return;
@@ -205,10 +209,10 @@ void child::read(const std::string& line) {
   driver_.on_line(decoder_.decode(std::move(memory), line.size()));
 }
 
-bool child::run_user_code() {
+bool virtual_host::run_user_code() {
   if (is_gone_) return false;
   idle_->step();
-  timers_.take_dropped().clear();  // between the events of the driver
+  timers_.take_dropped().clear();  // user code, so not inside an event of the driver
   using share = virtual_threads::share;
   if (threads_->run(share::untimed)) return true;
   const auto timer = is_timers_turn_ ? timers_.take_due(clock_->now()) : nullptr;
@@ -217,7 +221,7 @@ bool child::run_user_code() {
     run_timer(timer);
   } else if (threads_->run(share::all) ||
              (timers_.next_due() && *timers_.next_due() <= clock_->now())) {
-    return true;  // if it is the timer, its turn comes
+    return true;  // a timer that is due gets the next turn
   } else if (call_) {
     run_callback();
   } else {
@@ -226,11 +230,11 @@ bool child::run_user_code() {
   return true;
 }
 
-void child::run_callback() {
+void virtual_host::run_callback() {
   session::call call = *std::exchange(call_, std::nullopt);
   place_ = place::callback;
   idle_->end();
-  patience_ = clock_->now() + session::callback_patience;
+  callback_lasts_at_ = clock_->now() + session::callback_patience;
   if (driver_.is_due(call)) around_.callback_begins(call.kind);
   const auto result = driver_.run_callback(std::move(call), context_, shared_from_this());
   end_user_code();
@@ -241,7 +245,7 @@ void child::run_callback() {
   driver_.on_callback_done(result);
 }
 
-void child::run_timer(const driver::shard_timers::function& timer) {
+void virtual_host::run_timer(const driver::shard_timers::function& timer) {
   place_ = place::timer;
   std::exception_ptr thrown;
   try {
@@ -254,17 +258,17 @@ void child::run_timer(const driver::shard_timers::function& timer) {
   if (thrown) user_code_threw(driver::between_callbacks, thrown);
 }
 
-void child::end_user_code() {
+void virtual_host::end_user_code() {
   place_ = place::outside;
-  patience_.reset();
+  callback_lasts_at_.reset();
 }
 
-void child::leave_callback_of_the_dead() const {
+void virtual_host::leave_callback_of_the_dead() const {
   if (!is_running_user_code()) return;
   if (is_gone_ || status() == exit_status::callback_stuck) throw detail::process_ended();
 }
 
-void child::kill() {
+void virtual_host::kill() {
   if (status()) return finish();
   keep_undestroyed(driver_.processor().abandon());
   is_gone_ = true;
@@ -273,9 +277,9 @@ void child::kill() {
   keep_undestroyed(timers_.take_dropped());
 }
 
-void child::finish() {
+void virtual_host::finish() {
   idle_->end();
-  request_stop();  // for threads that the processor's destructor waits for
+  request_stop();  // the processor's destructor may wait for threads that wait for the stop
   if (status()) threads_->run(virtual_threads::share::all);  // handlers may use the processor
   teardown_end_ = clock_->now() + driver_.options().grace_time;
   driver_.processor().destroy();
@@ -286,17 +290,22 @@ void child::finish() {
   idle_->end();
 }
 
-std::unique_ptr<detail::thread_pool> child::make_thread_pool(std::size_t threads) {
+std::unique_ptr<detail::thread_pool> virtual_host::make_thread_pool(std::size_t threads) {
   return std::make_unique<pool>(weak_from_this(), usage_, threads_->add_group(threads));
 }
 
-void child::join(const std::shared_ptr<group>& left) noexcept {
-  threads_->close(left);
-  wait_at_end([&] { return left->is_idle(); });
-  threads_->end(*left);
+std::shared_ptr<void> virtual_host::adopt(executor adopted) {
+  const auto group = threads_->add_group(1, std::move(adopted));
+  return {group.get(), [this, group](void*) { join(group); }};
 }
 
-bool child::wait_at_end(const std::function<bool()>& is_over) {
+void virtual_host::join(const std::shared_ptr<group>& joined) noexcept {
+  threads_->close(joined);
+  run_until([&] { return joined->is_idle(); });
+  threads_->end(*joined);
+}
+
+bool virtual_host::run_until(const std::function<bool()>& is_over) {
   try {
     if (threads_->is_caller()) {
       wait_until(time_point::max(), is_over);
@@ -311,8 +320,9 @@ bool child::wait_at_end(const std::function<bool()>& is_over) {
   return false;
 }
 
-/// As the runtime does when the destructor exceeds the grace time. What still waits is ended.
-void child::leave_stuck() {
+/// The processor's destructor exceeds the grace time: leaves as the real host does. Functions that
+/// still wait are ended.
+void virtual_host::leave_stuck() {
   write_log(log_level::error,
             "the processor's destructor, or other user code at the end of the session, did not "
             "return within the grace time",
@@ -323,9 +333,9 @@ void child::leave_stuck() {
   threads_->end();
 }
 
-std::optional<child::time_point> child::next_library_timer() const {
+std::optional<virtual_host::time_point> virtual_host::next_library_timer() const {
   std::optional<time_point> first = threads_->next_timer();
-  if (patience_ && (!first || *patience_ < *first)) first = patience_;
+  if (callback_lasts_at_ && (!first || *callback_lasts_at_ < *first)) first = callback_lasts_at_;
   if (daemon_end_ && (!first || *daemon_end_ < *first)) first = daemon_end_;
   for (const auto& due : session_timers_) {
     if (due && (!first || *due < *first)) first = due;
@@ -333,7 +343,7 @@ std::optional<child::time_point> child::next_library_timer() const {
   return first;
 }
 
-std::optional<child::time_point> child::next_timer() const {
+std::optional<virtual_host::time_point> virtual_host::next_timer() const {
   const auto of_library = next_library_timer();
   if (place_ != place::outside) return of_library;
   const auto of_user = timers_.next_due();
@@ -341,9 +351,9 @@ std::optional<child::time_point> child::next_timer() const {
   return std::min(of_library, of_user);
 }
 
-void child::fire_timers() {
-  if (patience_ && *patience_ <= clock_->now()) {
-    patience_.reset();
+void virtual_host::fire_timers() {
+  if (callback_lasts_at_ && *callback_lasts_at_ <= clock_->now()) {
+    callback_lasts_at_.reset();
     driver_.on_callback_lasts();
   }
   if (daemon_end_ && *daemon_end_ <= clock_->now()) {
@@ -358,7 +368,8 @@ void child::fire_timers() {
   }
 }
 
-child::waited child::wait_until(time_point deadline, const std::function<bool()>& is_over) {
+virtual_host::waited virtual_host::wait_until(time_point deadline,
+                                              const std::function<bool()>& is_over) {
   require_progress();
   auto how = waited::to_end;
   if (threads_->is_caller()) {
@@ -377,7 +388,8 @@ child::waited child::wait_until(time_point deadline, const std::function<bool()>
   return how;
 }
 
-child::waited child::pass_time(time_point deadline, const std::function<bool()>& is_over) {
+virtual_host::waited virtual_host::pass_time(time_point deadline,
+                                             const std::function<bool()>& is_over) {
   while (!is_gone_ && !is_over() && clock_->now() < deadline) {
     if (threads_->run(virtual_threads::share::all)) continue;
     const auto timer = next_library_timer();
@@ -391,7 +403,7 @@ child::waited child::pass_time(time_point deadline, const std::function<bool()>&
   return waited::to_end;
 }
 
-void child::pass(time_point until) {
+void virtual_host::pass(time_point until) {
   leave_callback_of_the_dead();
   idle_->end();
   wait_until(until, [&] {
@@ -400,13 +412,13 @@ void child::pass(time_point until) {
   });
 }
 
-void child::require_progress() {
+void virtual_host::require_progress() {
   if (!is_running_user_code()) return idle_->end();  // the test itself waits
   idle_->step();
   if (idle_->is_over()) end_without_progress();
 }
 
-void child::end_without_progress() {
+void virtual_host::end_without_progress() {
   if (!is_gone_ && !status()) {
     around_.waits_without_end();
     kill();
@@ -414,30 +426,30 @@ void child::end_without_progress() {
   throw detail::process_ended();
 }
 
-void child::refuse(const std::string& reason) {
+void virtual_host::refuse(const std::string& reason) {
   if (is_running_user_code()) usage_->remember(reason);
   throw std::logic_error(reason);
 }
 
-bool child::may_request(const char* function) {
+bool virtual_host::may_request(const char* function) {
   if (virtual_threads::is_stop_thread()) return false;
   usage_->require_owner(function);
   leave_callback_of_the_dead();
   return !is_gone_;
 }
 
-bool child::is_on_own_thread(const char* function) {
+bool virtual_host::is_on_own_thread(const char* function) {
   return !virtual_threads::is_stop_thread() && usage_->is_owner(function);
 }
 
-bool child::may_report(const char* function) {
+bool virtual_host::may_report(const char* function) {
   if (!is_on_own_thread(function)) return false;
   leave_callback_of_the_dead();
   return !is_gone_;
 }
 
-std::error_code child::checkpoint(const std::optional<sequence_position>& position,
-                                  const std::optional<time_point>& deadline) {
+std::error_code virtual_host::checkpoint(const std::optional<sequence_position>& position,
+                                         const std::optional<time_point>& deadline) {
   if (!may_request("checkpoint()")) return errc::daemon_gone;
   if (place_ == place::timer && !threads_->is_caller())
     return status() ? errc::daemon_gone : errc::not_allowed_here;
@@ -457,8 +469,8 @@ std::error_code child::checkpoint(const std::optional<sequence_position>& positi
          "one thread it would never return. Use async_checkpoint(), or checkpoint_until()");
 }
 
-void child::async_checkpoint(const std::optional<sequence_position>& position,
-                             checkpoint_handler handler) {
+void virtual_host::async_checkpoint(const std::optional<sequence_position>& position,
+                                    checkpoint_handler handler) {
   if (!may_request("async_checkpoint()")) return;
   if (position && position->is_number() &&
       (!furthest_requested_ || *furthest_requested_ < *position)) {
@@ -469,7 +481,7 @@ void child::async_checkpoint(const std::optional<sequence_position>& position,
   settle();
 }
 
-bool child::sleep_until(time_point deadline) {
+bool virtual_host::sleep_until(time_point deadline) {
   if (!may_request("sleep_until()")) return false;
   if (wait_until(deadline, [this] { return stop_.stop_requested(); }) == waited::in_vain) {
     refuse(
@@ -479,7 +491,7 @@ bool child::sleep_until(time_point deadline) {
   return !stop_requested();
 }
 
-void child::wait_until_notified(time_point deadline) {
+void virtual_host::wait_until_notified(time_point deadline) {
   usage_->require_owner("wait_until_notified()");
   leave_callback_of_the_dead();
   if (wait_until(deadline, [this] { return is_notified_ || stop_requested(); }) ==
@@ -492,34 +504,34 @@ void child::wait_until_notified(time_point deadline) {
   leave_callback_of_the_dead();
 }
 
-void child::notify() {
+void virtual_host::notify() {
   if (is_on_own_thread("a completion, or notify(),")) is_notified_ = true;
 }
 
-void child::fail(std::exception_ptr thrown) {
+void virtual_host::fail(std::exception_ptr thrown) {
   if (!may_report("fail()")) return;
   user_code_threw("the shard's processing", thrown);
   settle();
 }
 
-void child::request_worker_stop() {
+void virtual_host::request_worker_stop() {
   if (may_report("request_worker_stop()")) around_.asks_worker_to_stop();
 }
 
-void child::log(log_level level, const std::string& text,
-                const std::optional<sequence_position>& position) {
+void virtual_host::log(log_level level, const std::string& text,
+                       const std::optional<sequence_position>& position) {
   if (may_request("log()")) driver_.on_log(level, text, position);
 }
 
-child::timer_id child::start_timer(std::chrono::milliseconds delay,
-                                   std::chrono::milliseconds period,
-                                   std::function<void()> function) {
+virtual_host::timer_id virtual_host::start_timer(std::chrono::milliseconds delay,
+                                                 std::chrono::milliseconds period,
+                                                 std::function<void()> function) {
   if (!is_on_own_thread("a completion, or a timer,")) return 0;
   leave_callback_of_the_dead();
   return timers_.start(clock_->now() + delay, period, std::move(function));
 }
 
-void child::cancel_timer(timer_id timer) {
+void virtual_host::cancel_timer(timer_id timer) {
   if (is_on_own_thread("cancel()")) timers_.cancel(timer);
 }
 

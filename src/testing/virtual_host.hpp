@@ -28,12 +28,16 @@
 
 namespace kclxx::testing {
 
-/// One child process: a session_driver in virtual time. The test's thread runs its callbacks.
+/// The host of a session in virtual time, which plays a child process. The test's thread runs its
+/// callbacks.
 ///
-/// Lifetime: checkpointers share it, and call nobody once it is killed.
-class child final : public detail::shard_service,
-                    public std::enable_shared_from_this<child>,
-                    private driver::host {
+/// Lifetime: checkpointers share it, and call nobody when it is killed.
+/// Thread safety: none; virtual_threads let a single thread run at a time. A call on any further
+/// thread has no effect, and is reported (usage).
+class virtual_host final : public detail::shard_service,
+                           private detail::virtual_scheduler,
+                           public std::enable_shared_from_this<virtual_host>,
+                           private driver::host {
  public:
   using time_point = virtual_clock::clock::time_point;
 
@@ -42,7 +46,7 @@ class child final : public detail::shard_service,
     std::function<void(std::string_view line)> written;  // without its newline
     std::function<void(const log_entry&)> log;
     std::function<void(protocol::action_kind)> callback_begins;
-    std::function<void()> waits_without_end;  // it is about to be killed
+    std::function<void()> waits_without_end;  // the child is about to be killed
     std::function<void()> asks_worker_to_stop;
     std::function<void()> daemon_ends;
     std::function<void(exit_status)> left;
@@ -54,42 +58,43 @@ class child final : public detail::shard_service,
     std::uint32_t seed;
   };
 
-  child(configuration settings, std::shared_ptr<virtual_clock> time, std::shared_ptr<usage> usage,
-        std::shared_ptr<idle_time> idle, surroundings around);
+  virtual_host(configuration settings, std::shared_ptr<virtual_clock> time,
+               std::shared_ptr<usage> usage, std::shared_ptr<idle_time> idle, surroundings around);
 
-  /// From the daemon; read by settle.
+  /// A line from the daemon, which settle() reads.
   void receive(std::string line) { unread_.push_back(std::move(line)); }
   void end_input() { has_input_ended_ = true; }
   void end_daemon_at(time_point time) { daemon_end_ = time; }
 
-  /// Reads what the daemon wrote, until nothing is left; the daemon answers in no time.
+  /// Reads all lines of the daemon, also its answers, which come in no time.
   void settle();
   [[nodiscard]] bool runs_executors() const noexcept { return threads_->runs_executors(); }
-  /// Runs tasks, else a timer that is due, else the next callback. False when there is none.
+  /// Runs tasks; without any a timer that is due; without any the next callback. False when none of
+  /// them is ready.
   bool run_user_code();
   [[nodiscard]] bool is_running_user_code() const noexcept {
     return place_ != place::outside || threads_->is_running();
   }
-  /// In user code: it takes until then.
+  /// To be called in user code: lets it take until this time.
   void pass(time_point until);
 
-  /// When time alone makes something happen here.
+  /// When the passing of time makes something happen here.
   [[nodiscard]] std::optional<time_point> next_timer() const;
-  /// Fires the session's timers that are due, and the daemon's; those of the user are
-  /// run_user_code's.
+  /// Fires the timers of the session and of the daemon that are due. run_user_code fires the
+  /// user's.
   void fire_timers();
   /// True when only a request of the processor can continue the dialogue.
   [[nodiscard]] bool awaits_completion() const noexcept {
     return driver_.awaits_completion() && !timers_.next_due() && !threads_->next_timer();
   }
-  /// Ends user code whose process was killed, or has left with callback_stuck: in production it
-  /// ends with the process. Errors: process_ended.
+  /// Ends user code whose process was killed, or ended with callback_stuck: in production user
+  /// code ends with its process. Errors: process_ended.
   void leave_callback_of_the_dead() const;
 
-  // The end of the process: after either, nothing is called, written or logged.
+  // The end of the process. After either function nothing is called, written or logged.
   /// Destroys the processor, as a process does that leaves.
   void finish();
-  /// kill -9: no destructor of the user's runs. If the process has left, this is finish().
+  /// Plays kill -9: no destructor of the user's runs. If the process has ended, it calls finish().
   void kill();
   [[nodiscard]] bool is_gone() const noexcept { return is_gone_; }
 
@@ -118,15 +123,7 @@ class child final : public detail::shard_service,
   void wait_until_notified(time_point deadline) override;
   void notify() override;
   [[nodiscard]] std::unique_ptr<detail::thread_pool> make_thread_pool(std::size_t threads) override;
-  [[nodiscard]] bool is_virtual() const noexcept override { return true; }
-  [[nodiscard]] std::uint32_t seed() const noexcept override { return seed_; }
-  void adopt_executor(detail::virtual_executor& executor) override {
-    executors_.emplace(&executor, threads_->add_group(1, &executor));
-  }
-  void release_executor(detail::virtual_executor& executor) noexcept override {
-    join(executors_.extract(&executor).mapped());
-  }
-  bool wait_at_end(const std::function<bool()>& is_over) override;
+  [[nodiscard]] detail::virtual_scheduler* scheduler() noexcept override { return this; }
   void fail(std::exception_ptr thrown) override;
   void request_worker_stop() override;
   void log(log_level level, const std::string& text,
@@ -134,10 +131,16 @@ class child final : public detail::shard_service,
 
  private:
   class pool;
-  /// What the thread of the callbacks runs, which is the test's.
+  /// What the callbacks' thread runs, which is the test's.
   enum class place { outside, callback, timer };
   using group = virtual_threads::group;
 
+  // virtual_scheduler
+  [[nodiscard]] std::uint32_t seed() const noexcept override { return seed_; }
+  [[nodiscard]] std::shared_ptr<void> adopt(executor adopted) override;
+  bool run_until(const std::function<bool()>& is_over) override;
+
+  // driver::host
   std::error_code write(std::string_view lines) override;
   void arm(session::timer timer, std::chrono::milliseconds delay) override;
   void call(session::call call) override;
@@ -161,26 +164,27 @@ class child final : public detail::shard_service,
   void set_names();
   void call_observers(const observer::event_source& source, const observer::shard_event& event);
   void end_user_code();
-  enum class waited { to_end, in_vain };  // nothing can end it
+  enum class waited { to_end, in_vain };  // in vain: nothing can end the wait
   /// Time passes for user code, at most to the deadline.
   waited wait_until(time_point deadline, const std::function<bool()>& is_over);
-  /// The wait of the thread of the callbacks.
+  /// A wait of the callbacks' thread.
   waited pass_time(time_point deadline, const std::function<bool()>& is_over);
-  /// Drops the functions of the group, and waits for those that run.
-  void join(const std::shared_ptr<group>& left) noexcept;
+  /// Drops the functions of the group that have not begun, and waits for those that have.
+  void join(const std::shared_ptr<group>& joined) noexcept;
   void leave_stuck();
-  /// False on any thread but the test's, where a call of a shard_service function has no effect.
-  /// The kit's function reports it at its end (usage), unless a stop callback made it. `function`,
-  /// a literal, begins the message.
+  /// False on any thread but the test's and the kit's, where a call of a shard_service function has
+  /// no effect. The kit's function reports it at its end (usage), unless a stop callback made it.
+  /// `function`, a literal, begins the message.
   [[nodiscard]] bool is_on_own_thread(const char* function);
-  /// The same, and false in a killed process. Errors: those of leave_callback_of_the_dead().
+  /// False on a wrong thread, as is_on_own_thread, and in a killed process.
+  /// Errors: those of leave_callback_of_the_dead().
   [[nodiscard]] bool may_report(const char* function);
-  /// False in a killed process, and in a stop callback. Errors: std::logic_error on any other
-  /// thread but the test's; those of leave_callback_of_the_dead().
+  /// False in a killed process, and in a stop callback. Errors: std::logic_error on a wrong thread;
+  /// those of leave_callback_of_the_dead().
   [[nodiscard]] bool may_request(const char* function);
   void require_progress();
   [[noreturn]] void end_without_progress();
-  /// In user code the end of the kit's function reports it, too.
+  /// Throws std::logic_error. In user code the end of the kit's function reports it, too.
   [[noreturn]] void refuse(const std::string& reason);
 
   std::shared_ptr<virtual_clock> clock_;
@@ -188,11 +192,10 @@ class child final : public detail::shard_service,
   std::shared_ptr<idle_time> idle_;
   std::unique_ptr<virtual_threads> threads_ =
       std::make_unique<virtual_threads>(usage_, clock_, idle_);
-  // Each has one thread in production.
+  // Each of these groups has a thread in production.
   std::shared_ptr<group> handlers_ = threads_->add_group(1);
   std::shared_ptr<group> log_lines_ = threads_->add_group(1);
   std::shared_ptr<group> events_ = threads_->add_group(1);
-  std::unordered_map<detail::virtual_executor*, std::shared_ptr<group>> executors_;
   surroundings around_;
   std::uint32_t seed_;
   std::size_t max_line_length_;
@@ -206,18 +209,18 @@ class child final : public detail::shard_service,
   std::deque<std::string> unread_;
   std::array<std::optional<time_point>, session::timer_count> session_timers_;
   std::optional<time_point> daemon_end_;
-  std::optional<time_point> patience_;  // when the running callback has lasted long
+  std::optional<time_point> callback_lasts_at_;  // when the callback has lasted callback_patience
   std::optional<sequence_position> furthest_requested_;
   std::unordered_map<session::waiter_id, std::optional<std::error_code>> waiting_;
   std::optional<session::call> call_;
   std::string shard_id_;
-  std::shared_ptr<const observer::shard_names> names_;  // of the events
+  std::shared_ptr<const observer::shard_names> names_;  // for events
   bool has_observer_thrown_ = false;
   std::stop_source stop_;
   std::exception_ptr thrown_;
   place place_ = place::outside;
-  bool is_timers_turn_ = true;
-  std::optional<time_point> teardown_end_;  // while the processor is destroyed: of the grace time
+  bool is_timers_turn_ = true;              // timers and callbacks alternate, as in production
+  std::optional<time_point> teardown_end_;  // the processor's destructor must return by this time
   bool is_notified_ = false;
   bool has_input_ended_ = false;
   bool is_gone_ = false;

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include <kclxx/testing/daemon.hpp>
+#include <kclxx/testing/worker.hpp>
 
 #include "testing/virtual_worker.hpp"
 
@@ -25,22 +25,22 @@ std::string name_of(const std::type_info& type) {
 
 }  // namespace
 
-daemon::daemon(processor_factory make_processor, const run_options& options,
-               daemon_options settings)
+worker::worker(processor_factory make_processor, const run_options& options,
+               worker_options settings)
     : worker_(std::make_unique<virtual_worker>(std::move(make_processor), options,
                                                std::move(settings))) {}
 
-daemon::daemon(std::unique_ptr<virtual_worker> successor) : worker_(std::move(successor)) {}
-daemon::daemon(daemon&&) noexcept = default;
-daemon& daemon::operator=(daemon&&) noexcept = default;
-daemon::~daemon() = default;
+worker::worker(std::unique_ptr<virtual_worker> successor) : worker_(std::move(successor)) {}
+worker::worker(worker&&) noexcept = default;
+worker& worker::operator=(worker&&) noexcept = default;
+worker::~worker() = default;
 
-daemon& daemon::initialize(std::string_view shard_id, const sequence_position& start) {
+worker& worker::initialize(std::string_view shard_id, const sequence_position& start) {
   worker_->initialize(shard_id, start);
   return *this;
 }
 
-daemon& daemon::deliver(const std::vector<std::string>& payloads,
+worker& worker::deliver(const std::vector<std::string>& payloads,
                         std::optional<milliseconds> millis_behind_latest) {
   worker_->deliver("deliver", [&](delivered_records& records) {
     return records.add_payloads(payloads, false, worker_->arrival(), millis_behind_latest);
@@ -48,7 +48,7 @@ daemon& daemon::deliver(const std::vector<std::string>& payloads,
   return *this;
 }
 
-daemon& daemon::deliver_records(const std::vector<record::fields>& records,
+worker& worker::deliver_records(const std::vector<record::fields>& records,
                                 std::optional<milliseconds> millis_behind_latest) {
   worker_->deliver("deliver_records", [&](delivered_records& target) {
     return target.add(records, millis_behind_latest);
@@ -56,7 +56,7 @@ daemon& daemon::deliver_records(const std::vector<record::fields>& records,
   return *this;
 }
 
-daemon& daemon::deliver_aggregate(const std::vector<std::string>& payloads,
+worker& worker::deliver_aggregate(const std::vector<std::string>& payloads,
                                   std::optional<milliseconds> millis_behind_latest) {
   worker_->deliver("deliver_aggregate", [&](delivered_records& records) {
     return records.add_payloads(payloads, true, worker_->arrival(), millis_behind_latest);
@@ -64,97 +64,97 @@ daemon& daemon::deliver_aggregate(const std::vector<std::string>& payloads,
   return *this;
 }
 
-daemon& daemon::lose_lease() {
+worker& worker::lose_lease() {
   worker_->call("lose_lease", action_kind::lease_lost);
   return *this;
 }
 
-daemon& daemon::end_shard() {
+worker& worker::end_shard() {
   worker_->call("end_shard", action_kind::shard_ended);
   return *this;
 }
 
-daemon& daemon::request_shutdown() {
+worker& worker::request_shutdown() {
   worker_->call("request_shutdown", action_kind::shutdown_requested);
   return *this;
 }
 
-daemon& daemon::end_input() {
+worker& worker::end_input() {
   worker_->end_input();
   return *this;
 }
 
-daemon& daemon::advance(milliseconds time) {
+worker& worker::advance(milliseconds time) {
   worker_->advance(time);
   return *this;
 }
 
-daemon& daemon::crash() {
+worker& worker::crash() {
   worker_->crash();
   return *this;
 }
 
-daemon& daemon::resume() {
+worker& worker::resume() {
   worker_->resume();
   return *this;
 }
 
-daemon& daemon::fail_next_checkpoint(std::string_view exception, int times) {
+worker& worker::fail_next_checkpoint(std::string_view exception, int times) {
   worker_->fail_next_checkpoint(exception, times);
   return *this;
 }
 
-daemon& daemon::lose_lease_silently() {
+worker& worker::lose_lease_silently() {
   worker_->lose_lease_silently();
   return *this;
 }
 
-daemon daemon::start_successor() { return daemon(worker_->start_successor()); }
+worker worker::start_successor() { return worker(worker_->start_successor()); }
 
-daemon& daemon::end_input_in_next_callback() {
+worker& worker::end_input_in_next_callback() {
   worker_->end_input_in_next_callback();
   return *this;
 }
 
-const std::vector<sequence_position>& daemon::checkpoints() const noexcept {
+const std::vector<sequence_position>& worker::checkpoints() const noexcept {
   return worker_->seen().checkpoints();
 }
 
-const sequence_position& daemon::persisted() const noexcept {
+const sequence_position& worker::persisted() const noexcept {
   return worker_->lease().checkpoint();
 }
 
-const std::vector<daemon::checkpoint_attempt>& daemon::attempts() const noexcept {
+const std::vector<worker::checkpoint_attempt>& worker::attempts() const noexcept {
   return worker_->seen().attempts();
 }
 
-const std::vector<log_entry>& daemon::log() const noexcept { return worker_->seen().log(); }
+const std::vector<log_entry>& worker::log() const noexcept { return worker_->seen().log(); }
 
-const std::vector<std::string>& daemon::callbacks() const noexcept {
+const std::vector<std::string>& worker::callbacks() const noexcept {
   return worker_->seen().callbacks();
 }
 
-std::optional<kclxx::exit_status> daemon::exit_status() const noexcept {
+std::optional<kclxx::exit_status> worker::exit_status() const noexcept {
   return worker_->child().status();
 }
 
-std::exception_ptr daemon::thrown() const noexcept { return worker_->thrown(); }
+std::exception_ptr worker::thrown() const noexcept { return worker_->thrown(); }
 
-bool daemon::is_running() const noexcept {
+bool worker::is_running() const noexcept {
   return !worker_->child().is_gone() && !worker_->child().status();
 }
 
-bool daemon::stop_requested() const noexcept { return worker_->child().stop_requested(); }
+bool worker::stop_requested() const noexcept { return worker_->child().stop_requested(); }
 
-bool daemon::worker_stop_requested() const noexcept { return worker_->is_asked_to_stop(); }
+bool worker::worker_stop_requested() const noexcept { return worker_->is_asked_to_stop(); }
 
-std::chrono::steady_clock::time_point daemon::now() const noexcept {
+std::chrono::steady_clock::time_point worker::now() const noexcept {
   return worker_->clock().now();
 }
 
-const std::string& daemon::dialogue() const noexcept { return worker_->seen().dialogue(); }
+const std::string& worker::dialogue() const noexcept { return worker_->seen().dialogue(); }
 
-record_processor& daemon::any_processor() const {
+record_processor& worker::any_processor() const {
   record_processor* const found = worker_->child().processor();
   if (found == nullptr) {
     throw std::logic_error("processor: there is none before initialize and after a crash");
@@ -162,12 +162,12 @@ record_processor& daemon::any_processor() const {
   return *found;
 }
 
-void daemon::refuse_type(const std::type_info& found, const std::type_info& wanted) {
+void worker::refuse_type(const std::type_info& found, const std::type_info& wanted) {
   throw std::logic_error("processor: the factory made a " + name_of(found) + ", not a " +
                          name_of(wanted));
 }
 
-std::ostream& operator<<(std::ostream& out, const daemon& source) {
+std::ostream& operator<<(std::ostream& out, const worker& source) {
   return out << source.dialogue() << source.worker_->unmet_faults();
 }
 
