@@ -14,7 +14,8 @@ enum class log_level {
   info,     ///< nothing needs to be done
   warning,  ///< something is not as it should be; the session continues
   /// The session ends or cannot begin, a checkpoint failed for good, a record is skipped or cannot
-  /// be parked, a circuit opened, or the worker cannot be asked to stop.
+  /// be parked, records may have been lost (run_options::retention), a circuit opened, or the
+  /// worker cannot be asked to stop.
   error,
 };
 

@@ -91,6 +91,7 @@ class KCLXX_EXPORT metrics_recorder {
   virtual void observe(metric family, double seconds) = 0;
 
  private:
+  void end_lease(std::string_view reason);
   void note(const observer::event_source& source, const observer::batch_delivered& event);
   void note(const observer::event_source& source, const observer::callback_ended& event);
   void note(const observer::event_source& source, const observer::checkpoint_answered& event);
@@ -102,6 +103,7 @@ class KCLXX_EXPORT metrics_recorder {
   void set_stuck(double began);
   void set_oldest_call();
 
+  bool has_lease_ = false;   // from lease_gained to the end of the lease or of the session
   bool has_window_ = false;  // processing reports what is in flight
   double call_began_ = 0;    // of the callback, or of the attempt in it
   double stuck_began_ = 0;   // of the oldest handler that is reported as stuck

@@ -75,6 +75,22 @@ class KCLXX_EXPORT observer {
     bool operator==(const batch_delivered&) const = default;
   };
 
+  /// Records may have left the stream before the worker came: see run_options::retention. Sent
+  /// once, before the first batch with records.
+  struct gap_suspected {
+    sequence_position start_position;
+    /// The arrival of the record at start_position, to the second, and that of the first record
+    /// delivered. Records that arrived between the two may be lost.
+    std::chrono::system_clock::time_point stored_arrival;
+    std::chrono::system_clock::time_point first_arrival;
+    /// How long before the worker got the lease the record at start_position arrived.
+    std::chrono::milliseconds stored_age;
+    std::chrono::milliseconds retention;
+    /// run_options::retention is not set, so `retention` is Kinesis' default.
+    bool is_retention_assumed = false;
+    bool operator==(const gap_suspected&) const = default;
+  };
+
   /// The functions of record_processor.
   enum class callback_kind {
     initialize,
@@ -260,10 +276,11 @@ class KCLXX_EXPORT observer {
   };
 
   /// One event: take what matters with std::visit or std::get_if.
-  using shard_event = std::variant<lease_gained, lease_ended, batch_delivered, callback_ended,
-                                   checkpoint_requested, checkpoint_answered, session_ended,
-                                   record_attempted, record_retried, record_parked, record_skipped,
-                                   circuit_changed, window_changed, handlers_stuck, events_dropped>;
+  using shard_event =
+      std::variant<lease_gained, lease_ended, batch_delivered, callback_ended, checkpoint_requested,
+                   checkpoint_answered, session_ended, record_attempted, record_retried,
+                   record_parked, record_skipped, circuit_changed, window_changed, handlers_stuck,
+                   events_dropped, gap_suspected>;
 
   observer() = default;
   observer(const observer&) = delete;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -81,8 +82,9 @@ struct run_options {
   std::chrono::milliseconds checkpoint_interval{5000};
   /// How failed checkpoints are retried.
   retry_options retry{};
-  /// How long checkpoints are retried after the daemon has sent shutdownRequested, the callback's
-  /// time included. Keep it below shutdownGraceMillis and gracefulLeaseHandoffTimeoutMillis (30 s).
+  /// How long the last checkpoint is retried after shutdown_requested has returned. Calls of
+  /// checkpoint in that callback are retried for as long after the request. Keep it, with the time
+  /// that the callback takes, below shutdownGraceMillis and gracefulLeaseHandoffTimeoutMillis (30 s).
   std::chrono::milliseconds shutdown_retry_limit{10000};
 
   // What is accepted.
@@ -90,6 +92,15 @@ struct run_options {
   /// A batch is one line: up to 14 MB as read from Kinesis, far more when the daemon took
   /// aggregated records apart.
   std::size_t max_line_length = std::size_t{1} << 30;
+  /// How long the stream keeps records, its retention period. If the stored position is older when
+  /// the worker gets the lease, records may have been lost. That is logged as an error, and sent as
+  /// observer::gap_suspected, if the first record is about as old as the retention: nearer to it
+  /// than to the age of the stored position, and to zero. A much younger one shows that the shard
+  /// had no records for most of that time. std::nullopt: Kinesis' default is assumed, 24 hours.
+  /// Then the stored position must be older than 25 hours and the first record 23 to 25 hours old,
+  /// and the log has a warning. Never reported: a start at TRIM_HORIZON, LATEST or AT_TIMESTAMP,
+  /// and sequence numbers that encode no time.
+  std::optional<std::chrono::milliseconds> retention{};
 
   // How the session ends.
   /// How long user code may continue once the session has to end: a callback, and then the

@@ -26,7 +26,7 @@ void meetings::print(std::ostream& out) const {
   for (std::size_t fault = 0; fault < faults_.size(); ++fault) {
     out << "\n| " << faults_[fault] << " |";
     for (std::size_t state = 0; state < states_.size(); ++state) {
-      out << " " << counts_[fault * states_.size() + state] << " |";
+      out << " " << count_of(fault, state) << " |";
     }
   }
   out << "\n";
@@ -37,7 +37,7 @@ std::set<std::string_view> meetings::never_seen() const {
   names.insert(states_.begin(), states_.end());
   for (std::size_t fault = 0; fault < faults_.size(); ++fault) {
     for (std::size_t state = 0; state < states_.size(); ++state) {
-      if (counts_[fault * states_.size() + state] == 0) continue;
+      if (count_of(fault, state) == 0) continue;
       names.erase(faults_[fault]);
       names.erase(states_[state]);
     }
@@ -58,7 +58,7 @@ std::string failure_of(const run_of_seed& run, std::uint64_t seed, trace& log) {
 
 struct totals {
   std::atomic<std::uint64_t> steps = 0;
-  std::atomic<std::int64_t> seconds = 0;  // simulated
+  std::atomic<std::int64_t> simulated_seconds = 0;
   std::atomic<std::uint64_t> failures = 0;
   std::mutex mutex;
   std::uint64_t first_failed = 0;
@@ -71,7 +71,7 @@ void run_share(const run_of_seed& run, std::uint64_t first, std::uint64_t end, s
     try {
       const run_length took = run(seed, silent);
       sums.steps += took.steps;
-      sums.seconds += std::chrono::duration_cast<std::chrono::seconds>(took.time).count();
+      sums.simulated_seconds += std::chrono::duration_cast<std::chrono::seconds>(took.time).count();
     } catch (const std::exception& error) {
       const std::lock_guard lock(sums.mutex);
       if (sums.failures++ == 0) sums.first_failed = seed;
@@ -130,7 +130,7 @@ int run_seeds(int argc, char** argv, const char* description, const run_of_seed&
     for (const std::string_view name : never_seen) std::cout << name << ": was never seen\n";
     if (!never_seen.empty()) return EXIT_FAILURE;
   }
-  std::cout << runs << " runs, " << sums.steps << " steps, " << sums.seconds / 3600
+  std::cout << runs << " runs, " << sums.steps << " steps, " << sums.simulated_seconds / 3600
             << " simulated hours, " << took.count() << " s: all fine\n";
   return EXIT_SUCCESS;
 }

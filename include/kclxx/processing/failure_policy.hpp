@@ -138,8 +138,8 @@ class KCLXX_EXPORT batch_failure : public std::exception {
   explicit batch_failure(const sequence_position& position, std::exception_ptr cause = nullptr);
   /// These records failed, and come again without the others, which are complete (but see
   /// batch_options::order). `last_tried`: the records after it were not tried, and come again, too.
-  /// A position that no record of the batch has is ignored. If none is left, the handler gets
-  /// halves.
+  /// A position that no record of the batch has is ignored. When no position remains, the handler
+  /// gets halves.
   /// Errors: std::invalid_argument for no record; std::bad_alloc.
   explicit batch_failure(std::vector<failed> records,
                          std::optional<sequence_position> last_tried = std::nullopt);
@@ -149,7 +149,7 @@ class KCLXX_EXPORT batch_failure : public std::exception {
 
   /// A text with the position of the first record and its cause.
   [[nodiscard]] const char* what() const noexcept override { return contents_->text.c_str(); }
-  /// At least one, in the order of the call.
+  /// The records that failed, in the order of the call. It is not empty.
   [[nodiscard]] const std::vector<failed>& records() const noexcept { return contents_->records; }
   /// std::nullopt: all records were tried.
   [[nodiscard]] const std::optional<sequence_position>& last_tried() const noexcept {

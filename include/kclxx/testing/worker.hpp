@@ -55,8 +55,8 @@ class worker {
     bool operator==(const checkpoint_attempt&) const = default;
   };
 
-  /// A worker before initialize(). log() has each message, `options.log` gets those of at least
-  /// logging.level, and stderr none.
+  /// A worker before initialize(). log() has each message but those of the beginning and the end of
+  /// the lease, `options.log` gets those of at least logging.level, and stderr none.
   explicit worker(processor_factory make_processor, const run_options& options = {},
                   worker_options settings = {});
   /// A moved-from worker can only be destroyed or assigned to.
@@ -84,7 +84,7 @@ class worker {
   /// The user records of one aggregated (KPL) record: one sequence number, sub-sequence 0, 1, ...
   worker& deliver_aggregate(const std::vector<std::string>& payloads,
                             std::optional<milliseconds> millis_behind_latest = milliseconds(0));
-  /// The daemon sends leaseLost, shardEnded or shutdownRequested.
+  /// The daemon sends leaseLost.
   worker& lose_lease();
   /// The daemon sends shardEnded.
   worker& end_shard();
