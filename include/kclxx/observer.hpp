@@ -78,16 +78,15 @@ class KCLXX_EXPORT observer {
   /// Records may have left the stream before the worker came: see run_options::retention. Sent
   /// once, before the first batch with records.
   struct gap_suspected {
-    /// Where the worker begins to read: the last position that was persisted.
+    /// The stored position, where the worker begins.
     sequence_position start_position;
-    /// The arrival of the record at start_position, to the second, and that of the first record
-    /// delivered. Records that arrived between the two may be lost.
+    /// When the record at start_position arrived, to the second.
     std::chrono::system_clock::time_point stored_arrival;
-    /// The arrival of the first record delivered.
+    /// When the first delivered record arrived. What arrived between the two may be lost.
     std::chrono::system_clock::time_point first_arrival;
     /// How long before the worker got the lease the record at start_position arrived.
     std::chrono::milliseconds stored_age;
-    /// The retention that this was judged by.
+    /// How long the stream keeps records.
     std::chrono::milliseconds retention;
     /// run_options::retention is not set, so `retention` is Kinesis' default.
     bool is_retention_assumed = false;

@@ -217,6 +217,7 @@ TEST_CASE("what health cannot use is named", "[process][health]") {
   CHECK_THAT(empty.out, Contains("has no files of kclxx (KCLXX_METRICS_DIR)"));
   CHECK(health(folder.path(), {"--allow-empty"}).status == 0);
   std::ofstream(folder.path() / "other.prom") << "x 1\n";
+  std::ofstream(folder.path() / "kclxx-leases.a.b.prom") << "kclxx_leases_gained_total 1\n";
   CHECK(health(folder.path()).out == empty.out);
 
   const std::string text = figures(0, ::getpid());

@@ -250,9 +250,9 @@ const key_row key_rows[] = {
     {warning, "coordinatorStateTableName", is_no_table, no_such_table,
      "DynamoDB refuses it, and the worker goes on without that table.", table_letters},
     {error, "streamName", is_of_table_streams, no_table_stream, "This daemon reads Kinesis alone.",
-     "docs/host/operating.md#changes-of-a-dynamodb-table has the ways."},
+     "docs/host/deployment.md#changes-of-a-dynamodb-table has the ways."},
     {error, "streamArn", is_of_table_streams, no_table_stream, "This daemon reads Kinesis alone.",
-     "docs/host/operating.md#changes-of-a-dynamodb-table has the ways."},
+     "docs/host/deployment.md#changes-of-a-dynamodb-table has the ways."},
     {error, "streamName",
      [](const checked_file& file, const property& entry) {
        return !file.has("streamArn") && !trim_copy(entry.value).empty() &&
@@ -279,7 +279,7 @@ const key_row key_rows[] = {
     {error, "AwsCredentialsProvider", is_of_sdk1, "{key} names a class of AWS's SDK 1",
      "KCL 3 uses SDK 2, and the daemon does not start.",
      "AwsCredentialsProvider = DefaultCredentialsProvider; the others are in "
-     "docs/host/operating.md#credentials"},
+     "docs/host/deployment.md#credentials"},
     {warning, "initialPositionInStreamExtended",
      [](const checked_file&, const property& entry) {
        return matches(entry.value, "\\s*[0-9]{12,}\\s*");
@@ -378,7 +378,7 @@ const key_row key_rows[] = {
      "runs "
      "takes no further shards, one that starts gets none.",
      "{value}_PHASE1 until all workers are of 3.x. The way back is in "
-     "docs/host/kcl-versions.md#back-to-kcl-2"},
+     "docs/host/moving.md#back-to-kcl-2"},
     {warning, "",
      [](const checked_file&, const property& entry) {
        static const std::regex variable(
@@ -464,7 +464,7 @@ void check_unknown(checked_file& file, const property& entry) {
     return file.add(&entry, warning, "{key} is a key of newer daemons than the one that is fetched",
                     ignored,
                     "Remove it, or use a daemon of 3.5.0 or later: "
-                    "docs/host/kcl-versions.md#a-newer-daemon");
+                    "docs/host/moving.md#a-newer-daemon");
   }
   const std::string near = nearest_key(entry.key, file.kcl());
   if (iequals(near, entry.key)) {
@@ -663,7 +663,7 @@ void check_readings(checked_file& file) {
     } else if (said.kind == "stops" && !file.lacks_required) {
       file.add(nullptr, error, "the daemon does not start with this file: " + said.text,
                warnings.empty() ? "So says its own reader." : "It warns: " + warnings + ".",
-               "docs/troubleshooting.md#the-daemon-does-not-start has the causes.");
+               "docs/host/operating.md#the-daemon-does-not-start has the causes.");
     } else if (said.kind == "reads" && place != nullptr) {
       file.add(place, warning, "{key} is \"{value}\", which the daemon reads as " + said.text,
                unset.contains(said.key) ? stays : "It says nothing of it.",
@@ -677,7 +677,7 @@ void check_readings(checked_file& file) {
   }
   if (!stops && !warnings.empty()) {
     file.add(nullptr, warning, "the daemon warns: " + warnings, "It starts without that.",
-             "docs/troubleshooting.md#the-daemon-does-not-start explains such lines.");
+             "docs/host/operating.md#the-daemon-does-not-start explains such lines.");
   }
 }
 

@@ -355,7 +355,7 @@ std::optional<start_failure> explain(std::string_view line) {
     return start_failure{"the lease table has rows of KCL 3, which KCL 2 cannot read, so " +
                              worker +
                              " takes no shards: use --kcl 3, or remove these rows "
-                             "(docs/host/kcl-versions.md#back-to-kcl-2)",
+                             "(docs/host/moving.md#back-to-kcl-2)",
                          is_end};
   }
   if (!is_end) return std::nullopt;

@@ -58,7 +58,7 @@ std::string stream_name(const properties& file, kcl_version kcl);
 launch compose(const launch_settings& settings, const std::vector<named_properties>& streams);
 
 /// The options of Java that are ours, without those that an option in the text `given`, the user's,
-/// decides. What they save was measured: docs/performance.md. Java 8 knows all since its update
+/// decides. What they save was measured: docs/host/daemon.md. Java 8 knows all since its update
 /// 191.
 std::vector<std::string> java_options(const std::string& given);
 

@@ -179,7 +179,7 @@ class observation {
 /// 1970.
 [[nodiscard]] std::string to_tsv(const picture& seen, std::int64_t now);
 
-/// An object, in one line or for people; docs/host/leases.md has its fields.
+/// An object, in one line or for people; docs/host/operating.md has its fields.
 [[nodiscard]] std::string to_json(const picture& seen, const std::string& table, std::int64_t now,
                                   bool in_one_line);
 

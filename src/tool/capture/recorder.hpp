@@ -16,7 +16,7 @@ namespace kclxx::tool {
 /// read the file. It is made without the shard in its name, and renamed at initialize.
 ///
 /// The caller records bytes before it passes them on. An answer is therefore recorded after the
-/// line that it answers. docs/transcripts.md has the times and the order of lines.
+/// line that it answers. docs/replay.md has the times and the order of lines.
 ///
 /// When something cannot be written, one line on stderr reports it and nothing more is recorded.
 /// Memory: one line of the daemon.

@@ -82,7 +82,7 @@ class transcript_error : public std::runtime_error {
   std::size_t problem_at_;
 };
 
-/// Reads a transcript (docs/transcripts.md), or a file with nothing but the daemon's lines.
+/// Reads a transcript (docs/replay.md), or a file with nothing but the daemon's lines.
 ///
 /// 1. The constructor reads the first line. 2. next() until it returns false.
 /// Thread safety: none. Memory: that of the longest line.
@@ -118,7 +118,7 @@ class reader {
   std::string text_;  ///< the line of the last entry, if it was escaped
 };
 
-/// Writes a transcript (docs/transcripts.md). Each call writes one line to the sink, in one write:
+/// Writes a transcript (docs/replay.md). Each call writes one line to the sink, in one write:
 /// when the writing process is killed, at most the last line is cut off.
 ///
 /// Thread safety: none.

@@ -69,7 +69,7 @@ class Leases(DaemonCase):
                                                       Key={"leaseKey": {"S": child}})
         found = self.leases(application, table="-", status=1)
         self.assertIn("none of its children has a lease", self.lease(found, shard.id)["cause"])
-        self.run_commands(application, "leases.md", "Reading a shard again", shard=shard.id)
+        self.run_commands(application, "moving.md", "Reading a shard again", shard=shard.id)
         self.start(application, 2, "host-2")
         application.wait_for("the children again",
                              lambda: set(children) <= set(application.leases.read()))

@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
-"""From KCL 2 to 3 and back on one lease table, in the steps of docs/host/kcl-versions.md and with the
+"""From KCL 2 to 3 and back on one lease table, in the steps of docs/host/moving.md and with the
 commands that it shows, run by the aws program: nothing is lost."""
 import signal
 import subprocess
@@ -78,7 +78,7 @@ class Migration(DaemonCase):
         self.replace(application, "old", 2, "again")
         self.wait_for_records("new", "again")
         self.stop(application, "new", "again")
-        self.run_commands(application, "kcl-versions.md", "Back to KCL 2", 1)
+        self.run_commands(application, "moving.md", "Back to KCL 2", 1)
         self.assertEqual(self.metadata_tables(application), [])
         self.start(application, 2, "back")
         self.wait_for_records("back")
@@ -127,7 +127,7 @@ class Migration(DaemonCase):
         return [suffix for suffix in METADATA if application.name + suffix in tables]
 
     def version(self, application):
-        return self.run_commands(application, "kcl-versions.md", "From KCL 2 to 3").strip()
+        return self.run_commands(application, "moving.md", "From KCL 2 to 3").strip()
 
     def check_cannot_start(self, application):
         """A worker of 2.7.2: the log says why, and the status is not 0."""
@@ -139,7 +139,7 @@ class Migration(DaemonCase):
         self.assertNotIn("refused", {j.worker for j in application.journals()})
 
     def go_back(self, application):
-        self.run_commands(application, "kcl-versions.md", "Back to KCL 2")
+        self.run_commands(application, "moving.md", "Back to KCL 2")
         self.assertEqual(self.other_rows(application), [])
         self.start(application, 2, "back-1")
         self.wait_for_records("back-1")

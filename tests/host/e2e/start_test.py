@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
-"""Where a new application begins: at a time, by the recipe of docs/moving.md, and at the end of the stream. A shard is
+"""Where a new application begins: at a time, by the recipe of docs/host/moving.md, and at the end of the stream. A shard is
 split meanwhile."""
 from harness import verdict
 from harness.case import DaemonCase, main

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The code of docs/checkpoints.md.
+// The thread of docs/processing.md.
 #include <chrono>
 #include <condition_variable>
 #include <deque>
