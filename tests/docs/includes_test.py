@@ -99,6 +99,14 @@ class Includes(unittest.TestCase):
                     missing.append(f"{page}: {path}")
         self.assertEqual([], missing)
 
+    def test_each_document_that_a_source_names_exists(self):
+        files = [path for folder in ("include", "src", "samples", "properties", "scripts")
+                 for path in (ROOT / folder).rglob("*") if path.is_file()]
+        missing = {f"{path.relative_to(ROOT)}: {page}" for path in files
+                   for page in re.findall(r"\bdocs/[\w/-]+\.\w+", path.read_text(encoding="utf-8", errors="replace"))
+                   if not (ROOT / page).exists()}
+        self.assertEqual(set(), missing)
+
     def test_an_include_against_the_table_is_found(self):
         for path, text in [("src/kclxx/io/a.cpp", '#include "protocol/a.hpp"'), ("src/kclxx/io/a.cpp", "#include <CLI/CLI.hpp>"),
                            ("src/kclxx/io/a.cpp", "  #  include   <CLI/CLI.hpp>  // why"), ("src/kclxx/io/a.cpp", "#include HEADER"),

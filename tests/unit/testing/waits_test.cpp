@@ -164,4 +164,3 @@ TEST_CASE("a failure without an exception is refused", "[testing][seam]") {
   });
   worker.initialize();
 }
-

@@ -17,15 +17,12 @@
 
 using namespace kclxx;
 using namespace kclxx::test;
-using testing::worker_options;
 using names = std::vector<std::string>;
-using positions = std::vector<sequence_position>;
 using namespace std::chrono_literals;
 
 namespace {
 
 const sequence_position trim_horizon("TRIM_HORIZON");
-const sequence_position shard_end("SHARD_END");
 
 }  // namespace
 
