@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Preloaded into a child whose instructions and system calls are counted. What depends on how long
-// something takes would differ from run to run: timers never expire, and what waits for another
-// thread by yielding waits so long that it is there.
+// Is preloaded into a child whose instructions and system calls are counted. The counts must not
+// depend on how long anything takes: timers never expire, and a thread that yields while it waits
+// for another thread sleeps until that one is surely there.
 #include <ctime>
 #include <sys/timerfd.h>
 

@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
   if (file == -1) return 1;
   std::size_t bytes = 0;
   return kclxx::run(kclxx::batches([&](const kclxx::record_batch& batch) {
-    for (const kclxx::record& one : batch) bytes += one.data().size();
+    for (const kclxx::record& record : batch) bytes += record.data().size();
     const std::string text = std::to_string(bytes);  // never shorter than before
     if (::pwrite(file, text.data(), text.size(), 0) == -1) throw std::runtime_error("not written");
   }));

@@ -22,8 +22,7 @@ STREAM, SHARDS, LOW_RATE = "bench", 4, 100
 TICKS = os.sysconf("SC_CLK_TCK")
 # Java's options, None: its own choice, and the writer; each as on a machine of 4 GB. The first is what others are compared with.
 CHOICES = {"defaults, stock": (None, ["--stock"]), "defaults, ours": (None, []),
-           "run, stock": (["--heap", "1g"], ["--stock"]), "run, ours": (["--heap", "1g"], []),
-           "busy, ours": (["--busy", "--heap", "2g"], [])}
+           "run, stock": (["--heap", "1g"], ["--stock"]), "run, ours": (["--heap", "1g"], [])}
 # Bytes of a record, records of one call at full rate, as a backlog gives them (10,000 records, or 10 MB), how many records
 # each of these has, and the share of --megabytes: of small records fewer bytes are as much work.
 SIZES = {"100": (100, 10000, 0, 0.2), "1024": (1024, 10000, 0, 1), "20480": (20480, 500, 0, 1),

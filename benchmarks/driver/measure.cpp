@@ -26,7 +26,7 @@
 namespace bench {
 namespace {
 
-// 56 digits, as Kinesis has them: these, eight of the batch, eight of the record.
+// Sequence numbers have 56 digits, as Kinesis': these, eight of the batch, eight of the record.
 constexpr std::string_view sequence_prefix = "4959033827149025660855969253836157109592";
 constexpr std::size_t counter_digits = 8;
 constexpr std::size_t page = 4096;
@@ -42,24 +42,24 @@ std::string random_bytes(std::size_t count, std::mt19937& random) {
   return bytes;
 }
 
-/// What the views of the records need.
-struct texts {
+/// The texts that a record's fields are views of.
+struct record_texts {
   std::string data, partition_key, sequence_number;
 };
 
 std::string first_line(std::size_t records, std::size_t bytes) {
   std::mt19937 random(1);  // NOLINT(cert-msc51-cpp): the same data in every run
-  std::vector<texts> all;
+  std::vector<record_texts> texts;
   for (std::size_t i = 0; i < records; ++i) {
-    all.push_back({random_bytes(bytes, random), "key-" + digits(random() % 100'000),
-                   std::string(sequence_prefix) + digits(0) + digits(i)});
+    texts.push_back({random_bytes(bytes, random), "key-" + digits(random() % 100'000),
+                     std::string(sequence_prefix) + digits(0) + digits(i)});
   }
   std::vector<kclxx::record> batch;
-  for (const texts& one : all) {
+  for (const record_texts& record : texts) {
     kclxx::record::fields fields;
-    fields.data = one.data;
-    fields.partition_key = one.partition_key;
-    fields.sequence_number = one.sequence_number;
+    fields.data = record.data;
+    fields.partition_key = record.partition_key;
+    fields.sequence_number = record.sequence_number;
     fields.approximate_arrival_timestamp = std::chrono::milliseconds(1'763'700'000'000);
     batch.emplace_back(fields);
   }
@@ -93,15 +93,15 @@ json percentiles(std::vector<double> times) {
   return {{"p10", at(0.1)}, {"p50", at(0.5)}, {"p99", at(0.99)}};
 }
 
-/// What a processor reports at its end that it has decoded must be what it was sent.
-void check_decoded(const job& what, const std::string& errors, std::uint64_t sent) {
-  if (!what.decodes) return;
+/// Checks that the processor has decoded as many bytes as it was sent, as it reports at its end.
+void check_decoded(const job& job, const std::string& errors, std::uint64_t sent) {
+  if (!job.decodes) return;
   static const std::regex report("(^|\n)([0-9]+) bytes(?=\n)");
   std::sregex_iterator match(errors.begin(), errors.end(), report);
   if (match == std::sregex_iterator()) {
     throw std::runtime_error("the child did not report what it decoded");
   }
-  std::uint64_t decoded = 0;  // the shards of one process report all at the same stderr
+  std::uint64_t decoded = 0;  // all shards of a process report to the same stderr
   for (; match != std::sregex_iterator(); ++match) decoded += std::stoull((*match)[2]);
   if (decoded != sent) {
     throw std::runtime_error("the child decoded " + std::to_string(decoded) + " bytes of " +
@@ -109,7 +109,7 @@ void check_decoded(const job& what, const std::string& errors, std::uint64_t sen
   }
 }
 
-// The clients differ in the spaces and the order of what they write, so words are looked for.
+// The clients write spaces and fields in different ways, so the driver looks for words alone.
 bool has(std::string_view line, std::string_view word) {
   return line.find(word) != std::string_view::npos;
 }
@@ -118,15 +118,16 @@ bool has(std::string_view line, std::string_view word) {
   throw std::runtime_error("in " + std::string(name) + " the child wrote: " + std::string(line));
 }
 
-/// The daemon's side: an action, then the child's lines until its status, each checkpoint answered
-/// with success.
+/// Plays the daemon's side: it writes an action, and reads the child's lines until the status. Each
+/// checkpoint is answered with success.
 class lockstep {
  public:
-  explicit lockstep(measured_child& to) : child_(to) {}
+  explicit lockstep(measured_child& child) : child_(child) {}
 
   /// Sends `line` (with its newline) and returns when the child has answered action `name`. A
-  /// checkpoint may only be at `position`, or a null one: a child that checkpoints anything else
-  /// has not processed the batch. Errors: std::runtime_error with what the child sent instead.
+  /// checkpoint may only be at `position`, or null if that is empty: a child that checkpoints
+  /// anything else has not processed the batch. Errors: std::runtime_error with what the child has
+  /// sent.
   void exchange(std::string_view name, std::string_view line, std::string_view position = {});
 
   [[nodiscard]] std::uint64_t checkpoints() const noexcept { return checkpoints_; }
@@ -167,18 +168,19 @@ void lockstep::answer_checkpoint(std::string_view position) {
 
 class batches {
  public:
-  batches(measured_child& to, const job& what) : daemon_(to), line_(what.records, what.bytes) {}
+  batches(measured_child& child, const job& job) : daemon_(child), line_(job.records, job.bytes) {}
 
-  /// Round trips for `time` seconds of them, and at least five.
-  std::vector<double> run(double time) {
+  /// The seconds of each round trip. There are at least five, which take `duration` seconds.
+  std::vector<double> run(double duration) {
     std::vector<double> trips;
-    for (double sum = 0; sum < time || trips.size() < 5; sum += trips.back()) {
+    for (double sum = 0; sum < duration || trips.size() < 5; sum += trips.back()) {
       trips.push_back(send());
     }
     return trips;
   }
 
-  /// One round trip, in seconds. Errors: std::runtime_error when the child did not do its duty.
+  /// Makes one round trip, and returns its seconds. Errors: std::runtime_error when the child did
+  /// not checkpoint the batch.
   double send() {
     line_.renumber(++sent_);  // not part of the round trip
     const std::uint64_t checkpoints = daemon_.checkpoints();
@@ -201,12 +203,13 @@ class batches {
   std::uint64_t sent_ = 0;
 };
 
-/// Small batches, as on a shard where little happens, until the memory has had time to go back.
-std::size_t settle(measured_child& client, lockstep& daemon, const job& what, std::uint64_t first,
+/// Sends small batches, as on a shard where little happens, until the client has had time to give
+/// memory back. Returns the bytes that it has then.
+std::size_t settle(measured_child& client, lockstep& daemon, const job& job, std::uint64_t first,
                    std::uint64_t& payload) {
   using namespace std::chrono_literals;
   batch_line small(1, 100);
-  const auto end = clock::now() + std::chrono::duration<double>(what.settle_seconds);
+  const auto end = clock::now() + std::chrono::duration<double>(job.settle_seconds);
   while (clock::now() < end) {
     small.renumber(++first);
     daemon.exchange("processRecords", small.text(), small.last_sequence_number());
@@ -216,13 +219,13 @@ std::size_t settle(measured_child& client, lockstep& daemon, const job& what, st
   return client.memory("VmRSS");
 }
 
-/// A shard, and what its thread found out.
+/// A shard, and the results of its thread.
 struct shard {
-  shard(const job& what, const std::vector<std::string>& command)
-      : client(command, what.child_cpu), work(client, what) {}
-  void run(double time) {
+  shard(const job& job, const std::vector<std::string>& command)
+      : client(command, job.child_cpu), work(client, job) {}
+  void run(double duration) {
     try {
-      trips = work.run(time);
+      trips = work.run(duration);
     } catch (const std::exception& error) {
       failure = error.what();
     }
@@ -235,25 +238,25 @@ struct shard {
 };
 using shards = std::vector<std::unique_ptr<shard>>;
 
-json held_by(const shards& all) {
-  std::size_t own = 0;
+json held_by(const shards& shards) {
+  std::size_t own_bytes = 0;
   std::size_t threads = 0;
   std::size_t descriptors = 0;
-  for (const auto& one : all) {
-    own += one->client.memory("RssAnon");
-    threads += one->client.threads();
-    descriptors += one->client.descriptors();
+  for (const auto& shard : shards) {
+    own_bytes += shard->client.memory("RssAnon");
+    threads += shard->client.threads();
+    descriptors += shard->client.descriptors();
   }
-  return {{"own_bytes", own}, {"threads", threads}, {"descriptors", descriptors}};
+  return {{"own_bytes", own_bytes}, {"threads", threads}, {"descriptors", descriptors}};
 }
 
-double cpu_seconds_of(const shards& all) {
+double cpu_seconds_of(const shards& shards) {
   double sum = 0;
-  for (const auto& one : all) sum += one->client.cpu_seconds();
+  for (const auto& shard : shards) sum += shard->client.cpu_seconds();
   return sum;
 }
 
-/// Three for each child, and what the driver has itself.
+/// Raises the limit on descriptors: the driver needs three for each child.
 void allow_descriptors() {
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
@@ -288,36 +291,36 @@ std::string_view batch_line::last_sequence_number() const noexcept {
 }
 
 job job::parse(const std::string& text) {
-  job to;
+  job result;
   const std::map<std::string, std::function<void(const json&)>> keys{
-      {"records", [&](const json& value) { to.records = value; }},
-      {"bytes", [&](const json& value) { to.bytes = value; }},
-      {"seconds", [&](const json& value) { to.seconds = value; }},
-      {"starts", [&](const json& value) { to.starts = value; }},
-      {"shards", [&](const json& value) { to.shards = value; }},
-      {"batches", [&](const json& value) { to.batches = value; }},
-      {"decodes", [&](const json& value) { to.decodes = value; }},
-      {"settle_seconds", [&](const json& value) { to.settle_seconds = value; }},
-      {"driver_cpu", [&](const json& value) { to.driver_cpu = value.get<int>(); }},
-      {"child_cpu", [&](const json& value) { to.child_cpu = value.get<int>(); }}};
+      {"records", [&](const json& value) { result.records = value; }},
+      {"bytes", [&](const json& value) { result.bytes = value; }},
+      {"seconds", [&](const json& value) { result.seconds = value; }},
+      {"starts", [&](const json& value) { result.starts = value; }},
+      {"shards", [&](const json& value) { result.shards = value; }},
+      {"batches", [&](const json& value) { result.batches = value; }},
+      {"decodes", [&](const json& value) { result.decodes = value; }},
+      {"settle_seconds", [&](const json& value) { result.settle_seconds = value; }},
+      {"driver_cpu", [&](const json& value) { result.driver_cpu = value.get<int>(); }},
+      {"child_cpu", [&](const json& value) { result.child_cpu = value.get<int>(); }}};
   const json given = json::parse(text);
   for (const auto& [key, value] : given.items()) {
     const auto found = keys.find(key);
     if (found == keys.end()) throw std::invalid_argument("unknown key '" + key + "' in the job");
     found->second(value);
   }
-  return to;
+  return result;
 }
 
-json measure_batches(const job& what, const std::vector<std::string>& command) {
-  measured_child client(command, what.child_cpu);
-  batches work(client, what);
+json measure_batches(const job& job, const std::vector<std::string>& command) {
+  measured_child client(command, job.child_cpu);
+  batches work(client, job);
   work.daemon().exchange("initialize", initialize);
-  work.run(what.seconds / 3);
+  work.run(job.seconds / 3);
 
   const std::uint64_t checkpoints = work.daemon().checkpoints();
   const double cpu = client.cpu_seconds();
-  const std::vector<double> trips = work.run(what.seconds);
+  const std::vector<double> trips = work.run(job.seconds);
   json result;
   result["cpu_seconds"] = client.cpu_seconds() - cpu;
   result["checkpoints"] = work.daemon().checkpoints() - checkpoints;
@@ -332,28 +335,28 @@ json measure_batches(const job& what, const std::vector<std::string>& command) {
   result["peak_bytes"] = client.memory("VmHWM");
 
   std::uint64_t payload = work.sent() * work.line().payload();
-  if (what.settle_seconds > 0) {
-    result["settled_bytes"] = settle(client, work.daemon(), what, work.sent(), payload);
+  if (job.settle_seconds > 0) {
+    result["settled_bytes"] = settle(client, work.daemon(), job, work.sent(), payload);
   }
   work.daemon().exchange("leaseLost", lease_lost);
   const measured_child::ending end = client.wait();
   result["exit_status"] = end.status;
-  check_decoded(what, end.errors, payload);
+  check_decoded(job, end.errors, payload);
   return result;
 }
 
-json play_batches(const job& what, const std::vector<std::string>& command) {
-  measured_child client(command, what.child_cpu);
+json play_batches(const job& job, const std::vector<std::string>& command) {
+  measured_child client(command, job.child_cpu);
   client.wait_for_reads();
-  batches work(client, what);
-  client.wait_until_idle();  // which of its threads comes first would differ from run to run
+  batches work(client, job);
+  client.wait_until_idle();  // else the order of its threads would differ from run to run
   work.daemon().exchange("initialize", initialize);
   client.wait_until_idle();
-  for (std::size_t i = 0; i < what.batches; ++i) work.send();
+  for (std::size_t i = 0; i < job.batches; ++i) work.send();
   client.wait_until_idle();
   work.daemon().exchange("leaseLost", lease_lost);
   const measured_child::ending end = client.wait();
-  check_decoded(what, end.errors, work.sent() * work.line().payload());
+  check_decoded(job, end.errors, work.sent() * work.line().payload());
   if (end.status != 0) {
     throw std::runtime_error("the child ended with " + std::to_string(end.status) + ": " +
                              end.errors);
@@ -361,14 +364,14 @@ json play_batches(const job& what, const std::vector<std::string>& command) {
   return {{"checkpoints", work.daemon().checkpoints()}};
 }
 
-json measure_starts(const job& what, const std::vector<std::string>& command) {
+json measure_starts(const job& job, const std::vector<std::string>& command) {
   std::vector<double> times;
   std::vector<double> cpu;
   std::vector<std::size_t> idle;
-  std::vector<std::size_t> own;  // without the files that all processes share
-  for (std::size_t i = 0; i < what.starts; ++i) {
+  std::vector<std::size_t> own;  // without the pages of files, which all processes share
+  for (std::size_t i = 0; i < job.starts; ++i) {
     const auto begin = clock::now();
-    measured_child client(command, what.child_cpu);
+    measured_child client(command, job.child_cpu);
     lockstep daemon(client);
     daemon.exchange("initialize", initialize);
     times.push_back(seconds(clock::now() - begin));
@@ -380,50 +383,50 @@ json measure_starts(const job& what, const std::vector<std::string>& command) {
   std::sort(idle.begin(), idle.end());
   std::sort(own.begin(), own.end());
   std::sort(cpu.begin(), cpu.end());
-  return {{"starts", what.starts},
+  return {{"starts", job.starts},
           {"start_us", percentiles(times)},
           {"life_cpu_seconds", cpu[cpu.size() / 2]},
           {"idle_bytes", idle[idle.size() / 2]},
           {"own_bytes", own[own.size() / 2]}};
 }
 
-json measure_shards(const job& what, const std::vector<std::string>& command) {
+json measure_shards(const job& job, const std::vector<std::string>& command) {
   allow_descriptors();
-  shards all;
-  for (std::size_t i = 0; i < what.shards; ++i) {
-    all.push_back(std::make_unique<shard>(what, command));
-    all.back()->work.daemon().exchange("initialize", initialize);
+  shards clients;
+  for (std::size_t i = 0; i < job.shards; ++i) {
+    clients.push_back(std::make_unique<shard>(job, command));
+    clients.back()->work.daemon().exchange("initialize", initialize);
   }
   json result;
-  result["shards"] = what.shards;
-  result["idle"] = held_by(all);
+  result["shards"] = job.shards;
+  result["idle"] = held_by(clients);
 
-  const double cpu = cpu_seconds_of(all);
+  const double cpu = cpu_seconds_of(clients);
   const auto begin = clock::now();
   {
     std::vector<std::jthread> daemons;
-    daemons.reserve(all.size());
-    for (const auto& one : all) {
-      daemons.emplace_back([&one, time = what.seconds] { one->run(time); });
+    daemons.reserve(clients.size());
+    for (const auto& shard : clients) {
+      daemons.emplace_back([&shard, duration = job.seconds] { shard->run(duration); });
     }
   }
   result["seconds"] = seconds(clock::now() - begin);
-  result["cpu_seconds"] = cpu_seconds_of(all) - cpu;
-  result["busy"] = held_by(all);
+  result["cpu_seconds"] = cpu_seconds_of(clients) - cpu;
+  result["busy"] = held_by(clients);
 
   std::vector<double> trips;
   std::string errors;
   std::uint64_t payload = 0;
-  for (const auto& one : all) {
-    if (!one->failure.empty()) throw std::runtime_error(one->failure);
-    trips.insert(trips.end(), one->trips.begin(), one->trips.end());
-    payload += one->work.sent() * one->work.line().payload();
-    one->work.daemon().exchange("leaseLost", lease_lost);
-    errors += one->client.wait().errors;
+  for (const auto& shard : clients) {
+    if (!shard->failure.empty()) throw std::runtime_error(shard->failure);
+    trips.insert(trips.end(), shard->trips.begin(), shard->trips.end());
+    payload += shard->work.sent() * shard->work.line().payload();
+    shard->work.daemon().exchange("leaseLost", lease_lost);
+    errors += shard->client.wait().errors;
   }
-  check_decoded(what, errors, payload);
+  check_decoded(job, errors, payload);
   result["batches"] = trips.size();
-  result["records"] = trips.size() * what.records;
+  result["records"] = trips.size() * job.records;
   result["bytes"] = payload;
   result["round_trip_us"] = percentiles(std::move(trips));
   return result;

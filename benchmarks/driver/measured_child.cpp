@@ -109,9 +109,9 @@ void measured_child::fail(const std::string& what) {
 }
 
 void measured_child::write(std::string_view text) {
-  constexpr std::size_t most = 8192;
+  constexpr std::size_t max_write = 8192;
   while (!text.empty()) {
-    const ssize_t size = ::write(in_, text.data(), std::min(most, text.size()));
+    const ssize_t size = ::write(in_, text.data(), std::min(max_write, text.size()));
     if (size < 0 && errno == EINTR) continue;
     if (size < 0) fail("the child does not read");
     text.remove_prefix(static_cast<std::size_t>(size));
@@ -167,21 +167,21 @@ void measured_child::wait_until_idle() const {
 }
 
 std::vector<pid_t> measured_child::processes() const {
-  std::vector<pid_t> all{pid_};
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    for (const auto& task : std::filesystem::directory_iterator(about(all[i]) + "/task")) {
+  std::vector<pid_t> result{pid_};
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    for (const auto& task : std::filesystem::directory_iterator(about(result[i]) + "/task")) {
       std::ifstream children(task.path() / "children");
-      for (pid_t one = 0; children >> one;) all.push_back(one);
+      for (pid_t child = 0; children >> child;) result.push_back(child);
     }
   }
-  return all;
+  return result;
 }
 
 double measured_child::cpu_seconds() const {
   double sum = 0;
-  for (const pid_t one : processes()) {
+  for (const pid_t process : processes()) {
     clockid_t clock{};
-    if (const int error = ::clock_getcpuclockid(one, &clock); error != 0) {
+    if (const int error = ::clock_getcpuclockid(process, &clock); error != 0) {
       throw std::system_error(error, std::generic_category(), "clock_getcpuclockid");
     }
     timespec time{};
@@ -193,8 +193,8 @@ double measured_child::cpu_seconds() const {
 
 std::size_t measured_child::memory(std::string_view field) const {
   std::size_t sum = 0;
-  for (const pid_t one : processes()) {
-    std::ifstream status(about(one) + "/status");
+  for (const pid_t process : processes()) {
+    std::ifstream status(about(process) + "/status");
     std::string line;
     while (std::getline(status, line) && !line.starts_with(field)) continue;
     if (!status) throw std::runtime_error("/proc has no " + std::string(field) + " for the child");
@@ -210,8 +210,8 @@ std::size_t measured_child::descriptors() const { return entries("/fd"); }
 std::size_t measured_child::entries(const char* folder) const {
   using std::filesystem::directory_iterator;
   std::ptrdiff_t sum = 0;
-  for (const pid_t one : processes()) {
-    sum += std::distance(directory_iterator(about(one) + folder), directory_iterator());
+  for (const pid_t process : processes()) {
+    sum += std::distance(directory_iterator(about(process) + folder), directory_iterator());
   }
   return static_cast<std::size_t>(sum);
 }

@@ -15,7 +15,7 @@ namespace bench {
 /// Errors: std::system_error; std::runtime_error when the child does not behave.
 class measured_child {
  public:
-  /// `cpu`: the one it is pinned to; without, it runs where this process may.
+  /// `cpu`: the CPU to which it is pinned; std::nullopt: it runs where this process may.
   measured_child(const std::vector<std::string>& command, std::optional<int> cpu);
   measured_child(const measured_child&) = delete;
   measured_child& operator=(const measured_child&) = delete;
@@ -28,31 +28,32 @@ class measured_child {
   /// Waits until all its threads have slept for a while.
   void wait_until_idle() const;
 
-  /// 8 KiB at a time, as the real daemon does.
+  /// Writes 8 KiB at a time, as the real daemon does.
   void write(std::string_view text);
 
   /// The next line that is not empty, without its newline.
   /// Lifetime: the view ends with the next call.
   std::string_view read_line();
 
-  /// Its process, and those that run which it has started: what kclxx-share starts counts, too.
+  /// Its process, and the running processes that it has started, such as the resident of
+  /// kclxx-share.
   [[nodiscard]] std::vector<pid_t> processes() const;
 
   /// User and system time of all threads of its processes, in seconds.
   [[nodiscard]] double cpu_seconds() const;
 
-  /// Of its processes, in bytes; `field` is VmRSS (now), RssAnon (of it, what no file backs) or
-  /// VmHWM (the most so far). Not ru_maxrss: that one begins with the size of the process which
-  /// started the child.
+  /// The memory of its processes, in bytes. `field` is VmRSS (now), RssAnon (the part of it that no
+  /// file backs) or VmHWM (the most so far). ru_maxrss would begin with the size of the process
+  /// that has started the child.
   [[nodiscard]] std::size_t memory(std::string_view field) const;
 
-  /// Of its processes.
+  // The threads and descriptors of all its processes.
   [[nodiscard]] std::size_t threads() const;
   [[nodiscard]] std::size_t descriptors() const;
 
   struct ending {
     int status;    ///< -1 when a signal ended it
-    rusage usage;  ///< of its whole life
+    rusage usage;  ///< what it has used in its whole life
     std::string errors;
   };
   /// Closes its input and waits for its end.
@@ -64,9 +65,9 @@ class measured_child {
   [[noreturn]] void fail(const std::string& what);
 
   pid_t pid_ = -1;
-  int in_ = -1;   // its stdin
-  int out_ = -1;  // its stdout
-  int err_ = -1;
+  int in_ = -1;   ///< the pipe to its stdin
+  int out_ = -1;  ///< the pipe from its stdout
+  int err_ = -1;  ///< the file that is its stderr
   bool waits_for_reads_ = false;
   std::string received_;
   std::size_t line_begin_ = 0;

@@ -41,7 +41,7 @@ namespace kclxx::asio {
 /// cancellation_type::all. Before Boost 1.77 coroutines cannot be cancelled. The processor's
 /// destructor waits until all coroutines have ended.
 ///
-/// Errors: as kclxx::parallel, and std::invalid_argument for an empty function.
+/// Errors: as kclxx::parallel.
 /// Thread safety: the coroutines of one shard need no lock among themselves. If a process serves
 /// several shards (see `serve`), they call the same handler at the same time, unless a function
 /// makes a handler for each shard.
@@ -49,8 +49,10 @@ template <class Handler>
 requires(detail::handles_record<std::decay_t<Handler>> ||
          detail::makes_handler<std::decay_t<Handler>>) [[nodiscard]] processor_factory
     parallel(Handler&& handler, failure_policy policy = {}, parallel_options options = {}) {
-  return detail::make(detail::source_of(std::forward<Handler>(handler)), std::move(policy),
-                      std::move(options), std::nullopt);
+  return processor_factory::valid_or_not([&] {
+    return detail::make(detail::source_of(std::forward<Handler>(handler)), std::move(policy),
+                        std::move(options), std::nullopt);
+  });
 }
 
 /// As `parallel` without an executor, but the coroutines run on an executor of the program's own.
@@ -63,8 +65,10 @@ requires(detail::handles_record<std::decay_t<Handler>> ||
          detail::makes_handler<std::decay_t<Handler>>) [[nodiscard]] processor_factory
     parallel(Handler&& handler, failure_policy policy, parallel_options options,
              boost::asio::any_io_executor executor) {
-  return detail::make(detail::source_of(std::forward<Handler>(handler)), std::move(policy),
-                      std::move(options), std::move(executor));
+  return processor_factory::valid_or_not([&] {
+    return detail::make(detail::source_of(std::forward<Handler>(handler)), std::move(policy),
+                        std::move(options), std::move(executor));
+  });
 }
 
 /// Processes records by a key of the values in them, with kclxx/json.hpp: see its json(function,

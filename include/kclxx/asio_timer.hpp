@@ -27,8 +27,10 @@ namespace kclxx::asio {
 /// Thread safety: none, as of Asio's timers.
 class timer {
  public:
+  /// As of boost::asio::steady_timer.
   using duration = std::chrono::steady_clock::duration;
 
+  /// A timer that expires when `time` has passed, by the clock of the executor's shard.
   timer(const boost::asio::any_io_executor& executor, duration time)
       : timer_(std::make_shared<boost::asio::steady_timer>(executor)),
         timers_(timers_of(executor)) {

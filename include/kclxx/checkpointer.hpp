@@ -23,6 +23,7 @@ class checkpoint_target {
   /// In a callback: all records delivered. On any further thread: the records whose callback has
   /// returned.
   checkpoint_target() noexcept = default;
+  /// All records up to this position, which need not be that of a record.
   checkpoint_target(const sequence_position& position)  // NOLINT(google-explicit-constructor)
       : position_(position) {}
   /// Errors: as record::position.
@@ -59,6 +60,7 @@ class checkpoint_target {
 /// Thread safety: any thread may call all functions; in the test kit only its threads may.
 class KCLXX_EXPORT checkpointer {
  public:
+  /// The clock of deadlines, as of shard_context::now().
   using clock = detail::shard_service::clock;
 
   /// Persists the target and waits for the daemon's answer. Called in shard_ended without a target,
@@ -70,11 +72,13 @@ class KCLXX_EXPORT checkpointer {
   /// Blocking: until the daemon answers. It answers only while an action is open: on an idle shard
   /// a call on another thread can wait for hours. Use checkpoint_until or async_checkpoint there.
   void checkpoint(const checkpoint_target& target = {}) const;
+  /// As above, but reports an error in `ec`, which is empty after a success.
   void checkpoint(const checkpoint_target& target, std::error_code& ec) const;
   /// Persists the target as `checkpoint` does, but fails with errc::timed_out when `deadline`
   /// passes. The target then stays pending, as after async_checkpoint. The clock is that of
   /// shard_context::now().
   void checkpoint_until(const checkpoint_target& target, clock::time_point deadline) const;
+  /// As above, but reports an error in `ec`, which is empty after a success.
   void checkpoint_until(const checkpoint_target& target, clock::time_point deadline,
                         std::error_code& ec) const;
 

@@ -70,10 +70,15 @@ enum class checkpoint_condition {
 /// The categories of errc, of checkpoint_errc and of checkpoint_condition.
 /// Lifetime: never destroyed, so that error codes can be used during exit, too.
 [[nodiscard]] KCLXX_EXPORT const std::error_category& local_category() noexcept;
+/// The category of checkpoint_errc. Lifetime: as of local_category.
 [[nodiscard]] KCLXX_EXPORT const std::error_category& checkpoint_category() noexcept;
+/// The category of checkpoint_condition. Lifetime: as of local_category.
 [[nodiscard]] KCLXX_EXPORT const std::error_category& checkpoint_condition_category() noexcept;
+/// The code of an errc, for std::error_code.
 [[nodiscard]] KCLXX_EXPORT std::error_code make_error_code(errc value) noexcept;
+/// The code of a checkpoint_errc, for std::error_code.
 [[nodiscard]] KCLXX_EXPORT std::error_code make_error_code(checkpoint_errc value) noexcept;
+/// The condition of a checkpoint_condition, for std::error_condition.
 [[nodiscard]] KCLXX_EXPORT std::error_condition make_error_condition(
     checkpoint_condition value) noexcept;
 

@@ -58,16 +58,18 @@ namespace kclxx {
 /// names the records that did not parse, and those of a batch_failure that the function threw.
 /// With order::key the handler gets the later values of these records' keys again.
 ///
-/// Errors: std::invalid_argument for an empty function; what moving or copying the function throws.
+/// Errors: what moving or copying the function throws. With an empty function no form makes a valid
+/// factory.
 /// Thread safety: as the function.
 template <class Value, class Function>
 requires(detail::handles_json<std::decay_t<Function>, Value> ||
          detail::makes_json_handler<std::decay_t<Function>, Value>)
     [[nodiscard]] auto json(Function&& function) {
   using stored = std::decay_t<Function>;
-  detail::require_function<stored>(function);
-  return detail::with_values<Value>(std::make_shared<stored>(std::forward<Function>(function)),
-                                    detail::parse_json<Value>);
+  const bool is_there = !detail::is_empty_function<stored>(function);
+  auto handler = detail::with_values<Value>(
+      std::make_shared<stored>(std::forward<Function>(function)), detail::parse_json<Value>);
+  return detail::json_handler<decltype(handler)>{std::move(handler), is_there};
 }
 
 /// A handler for `parallel` or asio::parallel, as above, with a function that takes the key of
@@ -89,8 +91,6 @@ requires((detail::handles_json<std::decay_t<Function>, Value> ||
     [[nodiscard]] auto json(Function&& function, Key&& key) {
   using stored = std::decay_t<Function>;
   using stored_key = std::decay_t<Key>;
-  detail::require_function<stored>(function);
-  detail::require_function<stored_key>(key);
   return detail::keyed_json<Value, stored, stored_key>(
       std::make_shared<stored>(std::forward<Function>(function)),
       std::make_shared<stored_key>(std::forward<Key>(key)));

@@ -13,7 +13,9 @@ namespace kclxx {
 /// A value, and the record that it is in.
 template <class Value>
 struct json_record {
+  /// The value in the record's data.
   Value value;
+  /// The record that has the value.
   kclxx::record record;
 };
 

@@ -14,12 +14,14 @@ enum class log_level {
   info,     ///< nothing needs to be done
   warning,  ///< something is not as it should be; the session continues
   /// The session ends or cannot begin, a checkpoint failed for good, a record is skipped or cannot
-  /// be parked, a circuit opened, or the worker cannot be asked to stop.
+  /// be parked, records may have been lost (run_options::retention), a circuit opened, or the
+  /// worker cannot be asked to stop.
   error,
 };
 
 /// One message of the library.
 struct log_entry {
+  /// How serious the message is.
   log_level level;
   std::string shard_id;  ///< empty before initialize
   /// One line, without a newline. What a terminal could obey, and bytes that are not UTF-8, are

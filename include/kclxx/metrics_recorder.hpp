@@ -35,11 +35,15 @@ class KCLXX_EXPORT metrics_recorder {
   /// Thread safety: immutable.
   /// Lifetime: the views are of static memory.
   struct metric_family {
+    /// The name in Prometheus, for instance "kclxx_records_total".
     std::string_view name;
+    /// What it counts or measures, in one sentence.
     std::string_view help;
+    /// How its value changes.
     metric_type type;
     /// The name and the unit in the CloudWatch line; empty if that line does not have this metric.
     std::string_view cloudwatch_name{};
+    /// The unit in the CloudWatch line, for instance "Count".
     std::string_view cloudwatch_unit{};
     /// The label that it has besides application, stream and shard; empty: none.
     std::string_view label{};
@@ -66,6 +70,7 @@ class KCLXX_EXPORT metrics_recorder {
   metrics_recorder() = default;
   metrics_recorder(const metrics_recorder&) = delete;
   metrics_recorder& operator=(const metrics_recorder&) = delete;
+  /// Leaves what was stored elsewhere as it is.
   virtual ~metrics_recorder();
 
   /// Calls add, set and observe for what the event changes.
@@ -86,6 +91,7 @@ class KCLXX_EXPORT metrics_recorder {
   virtual void observe(metric family, double seconds) = 0;
 
  private:
+  void end_lease(std::string_view reason);
   void note(const observer::event_source& source, const observer::batch_delivered& event);
   void note(const observer::event_source& source, const observer::callback_ended& event);
   void note(const observer::event_source& source, const observer::checkpoint_answered& event);
@@ -97,6 +103,7 @@ class KCLXX_EXPORT metrics_recorder {
   void set_stuck(double began);
   void set_oldest_call();
 
+  bool has_lease_ = false;   // from lease_gained to the end of the lease or of the session
   bool has_window_ = false;  // processing reports what is in flight
   double call_began_ = 0;    // of the callback, or of the attempt in it
   double stuck_began_ = 0;   // of the oldest handler that is reported as stuck

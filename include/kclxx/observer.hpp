@@ -52,23 +52,43 @@ class KCLXX_EXPORT observer {
       /// The end of the shard is persisted.
       shard_finished,
     };
+    /// How the lease ended.
     reason why;
     bool operator==(const lease_ended&) const = default;
   };
 
   /// A batch is handed over to process_records. Empty ones count, too.
   struct batch_delivered {
+    /// How many records the batch has.
     std::size_t records = 0;
     /// The size of the records' data, after decoding base64.
     std::uint64_t bytes = 0;
     /// The positions of the first and the last record; std::nullopt for an empty batch.
     std::optional<sequence_position> first{};
+    /// The position of the last record; std::nullopt for an empty batch.
     std::optional<sequence_position> last{};
     /// How far the reader was behind the shard's tip, and when the last record reached the stream;
     /// std::nullopt when the daemon did not send it.
     std::optional<std::chrono::milliseconds> millis_behind_latest{};
+    /// When the last record reached the stream; std::nullopt when the daemon did not send it.
     std::optional<std::chrono::system_clock::time_point> last_arrival{};
     bool operator==(const batch_delivered&) const = default;
+  };
+
+  /// Records may have left the stream before the worker came: see run_options::retention. Sent
+  /// once, before the first batch with records.
+  struct gap_suspected {
+    sequence_position start_position;
+    /// The arrival of the record at start_position, to the second, and that of the first record
+    /// delivered. Records that arrived between the two may be lost.
+    std::chrono::system_clock::time_point stored_arrival;
+    std::chrono::system_clock::time_point first_arrival;
+    /// How long before the worker got the lease the record at start_position arrived.
+    std::chrono::milliseconds stored_age;
+    std::chrono::milliseconds retention;
+    /// run_options::retention is not set, so `retention` is Kinesis' default.
+    bool is_retention_assumed = false;
+    bool operator==(const gap_suspected&) const = default;
   };
 
   /// The functions of record_processor.
@@ -93,9 +113,11 @@ class KCLXX_EXPORT observer {
       /// exit_status::shard_end_failed.
       lease_gone,
     };
+    /// Which callback it is.
     callback_kind callback;
     /// By the shard's clock: with the test kit, virtual time.
     std::chrono::nanoseconds duration;
+    /// How it ended.
     outcome how = outcome::returned;
     /// What it threw, as it is logged; empty when it returned.
     std::string error{};
@@ -111,6 +133,7 @@ class KCLXX_EXPORT observer {
 
   /// The daemon has answered a checkpoint, or will not answer it any more.
   struct checkpoint_answered {
+    /// The position that was asked for; SHARD_END for the end of the shard.
     sequence_position position;
     /// From the request on, by the shard's clock.
     std::chrono::nanoseconds duration;
@@ -135,11 +158,13 @@ class KCLXX_EXPORT observer {
   struct record_attempted {
     /// The result; with an async_record_handler, what its completion reported.
     enum class outcome { succeeded, failed };
+    /// The position of the first or only record.
     sequence_position position;
     /// From 1 on.
     int attempt = 1;
     /// How long the handler took, by the shard's clock, which is virtual in the test kit.
     std::chrono::nanoseconds duration;
+    /// How the attempt ended.
     outcome how = outcome::succeeded;
     /// What it threw; empty when it succeeded.
     std::string error{};
@@ -148,6 +173,7 @@ class KCLXX_EXPORT observer {
 
   /// A failed record will be tried again.
   struct record_retried {
+    /// The position of the failed record.
     sequence_position position;
     /// The number of the attempt to come, from 2 on.
     int attempt = 2;
@@ -160,6 +186,7 @@ class KCLXX_EXPORT observer {
 
   /// A record is stored for later and counts as complete.
   struct record_parked {
+    /// The position of the parked record.
     sequence_position position;
     int attempts = 1;     ///< those that failed
     std::string error{};  ///< why the last one failed
@@ -168,6 +195,7 @@ class KCLXX_EXPORT observer {
 
   /// A record is left out, as the policy demands, and counts as complete.
   struct record_skipped {
+    /// The position of the skipped record.
     sequence_position position;
     int attempts = 1;     ///< those that failed
     std::string error{};  ///< why the last one failed
@@ -176,6 +204,7 @@ class KCLXX_EXPORT observer {
 
   /// The circuit of the shard opened or closed; see circuit_breaker.
   struct circuit_changed {
+    /// Whether it opened.
     bool is_open = false;
     std::int64_t failures = 0;  ///< in a row, until now; see circuit_breaker
     std::string error{};        ///< of the last failure; empty when the circuit closed
@@ -186,6 +215,7 @@ class KCLXX_EXPORT observer {
   /// full or empty, and otherwise about once a second while the window changes; `batches` with a
   /// linger sends it when records are gathered and when they are handed over.
   struct window_changed {
+    /// How many records are delivered and not complete.
     std::size_t records = 0;
     /// The size of their data, after decoding base64.
     std::uint64_t bytes = 0;
@@ -204,7 +234,9 @@ class KCLXX_EXPORT observer {
     /// The position of the reported handler's record; std::nullopt when fewer are stuck. key and
     /// attempt are that record's, too.
     std::optional<sequence_position> position{};
+    /// The key of the reported handler's record; empty when there is none.
     std::string partition_key{};
+    /// Which attempt the reported handler is, from 1 on.
     int attempt = 1;
     /// Since the reported handler began.
     std::chrono::milliseconds age{0};
@@ -215,6 +247,7 @@ class KCLXX_EXPORT observer {
 
   /// Events were dropped before this event, since an observer of the session was too slow.
   struct events_dropped {
+    /// How many events were dropped.
     std::uint64_t count = 0;
     bool operator==(const events_dropped&) const = default;
   };
@@ -222,8 +255,11 @@ class KCLXX_EXPORT observer {
   /// The shard that an event belongs to: the names that shard_context has.
   struct shard_names {
     std::string shard_id{};  ///< empty before initialize
+    /// As shard_context::stream_name.
     std::optional<std::string> stream_name{};
+    /// As shard_context::application_name.
     std::optional<std::string> application_name{};
+    /// As shard_context::worker_id.
     std::optional<std::string> worker_id{};
     bool operator==(const shard_names&) const = default;
   };
@@ -240,10 +276,11 @@ class KCLXX_EXPORT observer {
   };
 
   /// One event: take what matters with std::visit or std::get_if.
-  using shard_event = std::variant<lease_gained, lease_ended, batch_delivered, callback_ended,
-                                   checkpoint_requested, checkpoint_answered, session_ended,
-                                   record_attempted, record_retried, record_parked, record_skipped,
-                                   circuit_changed, window_changed, handlers_stuck, events_dropped>;
+  using shard_event =
+      std::variant<lease_gained, lease_ended, batch_delivered, callback_ended, checkpoint_requested,
+                   checkpoint_answered, session_ended, record_attempted, record_retried,
+                   record_parked, record_skipped, circuit_changed, window_changed, handlers_stuck,
+                   events_dropped, gap_suspected>;
 
   observer() = default;
   observer(const observer&) = delete;

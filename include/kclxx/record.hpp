@@ -55,6 +55,7 @@ class record {
   /// The payload, decoded from base64, as characters or as bytes; empty when the daemon sent null
   /// (see `has_data`). It need not be text.
   [[nodiscard]] std::string_view data() const noexcept { return data_; }
+  /// The payload as bytes: as data().
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
     return std::as_bytes(std::span(data_));
   }
@@ -71,6 +72,7 @@ class record {
   /// Decimal digits. User records of one aggregated (KPL) record share it, and differ in the
   /// sub-sequence number, which counts from 0 on. To compare records, use position().
   [[nodiscard]] std::string_view sequence_number() const noexcept { return sequence_number_; }
+  /// The place in an aggregated record, from 0 on; 0 for any other record.
   [[nodiscard]] std::uint64_t sub_sequence_number() const noexcept { return sub_sequence_number_; }
 
   /// When the record reached the stream, by the clock of Kinesis; std::nullopt when not known.

@@ -24,8 +24,11 @@ namespace kclxx {
 /// Thread safety: distinct copies may be used and dropped from different threads.
 class record_batch {
  public:
+  /// A batch is a range of records.
   using value_type = record;
+  /// A random-access iterator; valid as long as a copy of the batch.
   using const_iterator = const record*;
+  /// Records cannot be changed.
   using iterator = const_iterator;
 
   /// An empty batch.
@@ -38,16 +41,22 @@ class record_batch {
       std::optional<std::chrono::milliseconds> millis_behind_latest = std::nullopt) noexcept
       : owner_(std::move(owner)), records_(records), behind_(millis_behind_latest) {}
 
+  /// The first record.
   [[nodiscard]] const_iterator begin() const noexcept { return records_.data(); }
+  /// The place after the last record.
   [[nodiscard]] const_iterator end() const noexcept { return records_.data() + records_.size(); }
+  /// How many records there are.
   [[nodiscard]] std::size_t size() const noexcept { return records_.size(); }
+  /// Whether there is no record.
   [[nodiscard]] bool empty() const noexcept { return records_.empty(); }
   /// Preconditions: index < size(); for front and back, not empty().
   /// Lifetime: the reference is valid as long as a copy of this batch.
   [[nodiscard]] const record& operator[](std::size_t index) const noexcept {
     return records_[index];
   }
+  /// The first record. Precondition: not empty().
   [[nodiscard]] const record& front() const noexcept { return records_.front(); }
+  /// The last record. Precondition: not empty().
   [[nodiscard]] const record& back() const noexcept { return records_.back(); }
 
   /// How far the reader of this shard was behind its tip; std::nullopt when not known.

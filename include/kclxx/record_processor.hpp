@@ -39,8 +39,8 @@ class KCLXX_EXPORT record_processor {
   record_processor& operator=(const record_processor&) = delete;
 
   /// Says who decides which of this processor's records may be checkpointed. Called once, right
-  /// after the constructor. A processor that calls another one's functions returns what the other
-  /// one does.
+  /// after the constructor. `each`, `batches` and `parallel` decide it themselves: a processor that
+  /// calls the functions of theirs is in manual mode, whatever it returns here.
   [[nodiscard]] virtual checkpoint_mode mode() const;
 
   /// Processes the next records. With checkpoint_mode::automatic they are complete when it returns.

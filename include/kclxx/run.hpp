@@ -47,8 +47,11 @@ struct transport {
   int output;  ///< a descriptor for the child's lines
   /// In place of stderr, for log lines and for CloudWatch's lines.
   int log = 2;
+  /// For shard_context::stream_name.
   std::optional<std::string> stream_name{};
+  /// For shard_context::application_name.
   std::optional<std::string> application_name{};
+  /// For shard_context::worker_id.
   std::optional<std::string> worker_id{};
 };
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,7 +19,9 @@ namespace kclxx {
 /// How checkpoints that failed with a retryable error are retried: after `initial_backoff`, then
 /// twice as long each time, with jitter, up to `max_backoff`. 0 counts as 1 ms.
 struct retry_options {
+  /// The wait after the first failure.
   std::chrono::milliseconds initial_backoff{100};
+  /// The longest wait.
   std::chrono::milliseconds max_backoff{5000};
   /// The largest number of attempts of one waiting checkpoint(), the first included; below 1 counts
   /// as 1. With the values above, ten attempts take about 11 to 21 s. The checkpoint of the shard's
@@ -30,15 +33,18 @@ struct retry_options {
 /// A figure of the program's own for the Prometheus text file, which adds the labels application,
 /// stream and shard.
 struct own_metric {
+  /// A counter only grows; a gauge goes up and down.
   enum class metric_type { counter, gauge };
   /// By Prometheus' rules: letters, digits, `_` and `:`, no digit first. It must not begin with
   /// `kclxx_`. Figures of one name have different labels; help and type are the first one's.
   std::string name;
   std::string help{};  ///< any text in UTF-8
+  /// How its value changes.
   metric_type type = metric_type::gauge;
   /// Names are letters, digits and `_`, no digit first, no two `_` first. Values are any text in
   /// UTF-8; an empty one counts as no label.
   std::vector<std::pair<std::string, std::string>> labels{};
+  /// The present value, in the unit that the name has.
   double value = 0;
 };
 
@@ -74,9 +80,11 @@ struct run_options {
   /// callProcessRecordsEvenForEmptyRecordList in the daemon's properties makes the daemon send one
   /// regularly.
   std::chrono::milliseconds checkpoint_interval{5000};
+  /// How failed checkpoints are retried.
   retry_options retry{};
-  /// How long checkpoints are retried after the daemon has sent shutdownRequested, the callback's
-  /// time included. Keep it below shutdownGraceMillis and gracefulLeaseHandoffTimeoutMillis (30 s).
+  /// How long the last checkpoint is retried after shutdown_requested has returned. Calls of
+  /// checkpoint in that callback are retried for as long after the request. Keep it, with the time
+  /// that the callback takes, below shutdownGraceMillis and gracefulLeaseHandoffTimeoutMillis (30 s).
   std::chrono::milliseconds shutdown_retry_limit{10000};
 
   // What is accepted.
@@ -84,6 +92,15 @@ struct run_options {
   /// A batch is one line: up to 14 MB as read from Kinesis, far more when the daemon took
   /// aggregated records apart.
   std::size_t max_line_length = std::size_t{1} << 30;
+  /// How long the stream keeps records, its retention period. If the stored position is older when
+  /// the worker gets the lease, records may have been lost. That is logged as an error, and sent as
+  /// observer::gap_suspected, if the first record is about as old as the retention: nearer to it
+  /// than to the age of the stored position, and to zero. A much younger one shows that the shard
+  /// had no records for most of that time. std::nullopt: Kinesis' default is assumed, 24 hours.
+  /// Then the stored position must be older than 25 hours and the first record 23 to 25 hours old,
+  /// and the log has a warning. Never reported: a start at TRIM_HORIZON, LATEST or AT_TIMESTAMP,
+  /// and sequence numbers that encode no time.
+  std::optional<std::chrono::milliseconds> retention{};
 
   // How the session ends.
   /// How long user code may continue once the session has to end: a callback, and then the
@@ -92,6 +109,7 @@ struct run_options {
   std::chrono::milliseconds grace_time{10000};
 
   // Where messages go.
+  /// Which messages are logged, how and where.
   log_options logging{};
   /// Called with each message of at least logging.level. If it is empty or throws, the
   /// message is written as `logging` demands. A session calls the function on a thread of its own,
@@ -101,6 +119,7 @@ struct run_options {
   std::function<void(const log_entry&)> log{};
 
   // What is observed.
+  /// Which metrics are written, and where.
   metrics_options metrics{};
   /// The observers that receive the session's events. Without observers and outputs nothing is
   /// measured.

@@ -49,13 +49,16 @@ class KCLXX_EXPORT sequence_position {
   [[nodiscard]] std::string sequence_number() const { return std::string(text()); }
   /// Appends the sequence number to `out`, without making a temporary string.
   void append_sequence_number(std::string& out) const { out.append(text()); }
+  /// The place in an aggregated record, from 0 on; 0 for any other record.
   [[nodiscard]] std::uint64_t sub_sequence_number() const noexcept { return sub_sequence_number_; }
 
   /// False for the sentinels, which name a place without a record.
   [[nodiscard]] bool is_number() const noexcept { return kind_ == kind::number; }
 
+  /// The order in the shard. TRIM_HORIZON is before all numbers, SHARD_END after them.
   friend KCLXX_EXPORT std::strong_ordering operator<=>(const sequence_position& a,
                                                        const sequence_position& b) noexcept;
+  /// Whether both are the same place, however their numbers are written.
   friend bool operator==(const sequence_position& a, const sequence_position& b) noexcept {
     return (a <=> b) == std::strong_ordering::equal;
   }

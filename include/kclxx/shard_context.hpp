@@ -29,16 +29,24 @@ namespace kclxx {
 /// Lifetime: as long as the processor, which may keep the reference that it got.
 class KCLXX_EXPORT shard_context {
  public:
+  /// The clock of now(), timers and deadlines.
   using clock = detail::shard_service::clock;
+  /// Names a timer for cancel().
   using timer_id = detail::shard_service::timer_id;
 
   /// What a context tells of its shard.
   struct fields {
+    /// See shard_id().
     std::string shard_id{};
+    /// See start_position().
     std::optional<sequence_position> start_position{};
+    /// See stop_token().
     std::stop_token stop_token{};
+    /// See stream_name().
     std::optional<std::string> stream_name{};
+    /// See application_name().
     std::optional<std::string> application_name{};
+    /// See worker_id().
     std::optional<std::string> worker_id{};
   };
 
@@ -83,6 +91,7 @@ class KCLXX_EXPORT shard_context {
   /// Errors: std::logic_error for a period below 1 ms.
   /// Lifetime: the function is destroyed after its last call, or when the timer is cancelled.
   timer_id after(std::chrono::milliseconds delay, std::function<void()> function) const;
+  /// Calls the function in each `period`; see after().
   timer_id every(std::chrono::milliseconds period, std::function<void()> function) const;
   /// Ends a timer. Does nothing if it has ended already. After a call on the callbacks' thread the
   /// function does not run again; after one on another thread it may still be running.
@@ -117,9 +126,11 @@ class KCLXX_EXPORT shard_context {
   [[nodiscard]] const std::optional<std::string>& stream_name() const noexcept {
     return fields_.stream_name;
   }
+  /// The name of the application; see stream_name().
   [[nodiscard]] const std::optional<std::string>& application_name() const noexcept {
     return fields_.application_name;
   }
+  /// The name of the worker; see stream_name().
   [[nodiscard]] const std::optional<std::string>& worker_id() const noexcept {
     return fields_.worker_id;
   }

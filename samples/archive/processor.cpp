@@ -43,7 +43,7 @@ std::string gzip(const std::string& text) {
 void append_line(std::string& lines, std::string_view json) {
   // JSON text may begin with a byte order mark, but only a file's first line may have it.
   if (json.starts_with("\xEF\xBB\xBF")) json.remove_prefix(3);
-  // In JSON text a line's end is white space between two values.
+  // A newline in JSON text stands between two values, where a blank means the same.
   for (const char c : json) lines += c == '\n' || c == '\r' ? ' ' : c;
   lines += '\n';
 }

@@ -15,9 +15,9 @@
 /// An event is any JSON object that has a tenant, and the time at which it happened in
 /// milliseconds since 1970: {"tenant": "acme", "at": 1764403200000, ...}
 struct event {
-  std::string folder;  ///< of its file: tenant=acme/date=2025-11-29/hour=08
+  std::string folder;  ///< the folder of its file: tenant=acme/date=2025-11-29/hour=08
 };
-/// Errors: what makes the record a bad one, with the reason.
+/// Reads an event. Errors: std::exception with the reason, which makes the record a bad one.
 void from_json(const nlohmann::json& value, event& result);
 
 /// A commit is made when it has so many records or bytes, or its first record has waited so long.
@@ -27,6 +27,6 @@ struct commit_limits {
   std::chrono::milliseconds time = std::chrono::minutes(1);
 };
 
-/// Makes what archives the records of a shard. What is no event is parked in the store.
+/// Makes the processor that archives a shard. It parks records that are no events in the store.
 kclxx::processor_factory make_processor(std::shared_ptr<kclxx::archive::store> store,
                                         commit_limits limits = {});

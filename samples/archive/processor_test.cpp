@@ -29,15 +29,16 @@ namespace {
 
 using lines = std::vector<std::string>;
 
-/// In the first hour of 1970, and in the second one.
+/// An event in the first hour of 1970.
 std::string first(const std::string& name) {
   return R"({"tenant":"acme","at":1,"name":")" + name + "\"}";
 }
+/// An event in the second hour of 1970.
 std::string second(const std::string& name) {
   return R"({"tenant":"acme","at":3600000,"name":")" + name + "\"}";
 }
 
-/// A successor cuts the records into other batches than the first processor.
+/// A worker that archives into this store. Its successors cut the records into smaller batches.
 played worker_over(const std::shared_ptr<memory_store>& store) {
   kclxx::run_options options;
   options.checkpoint_interval = 0s;
@@ -65,16 +66,16 @@ std::string unpacked(const std::string& content) {
 
 /// The lines of a folder's files, in the order of their names.
 lines events(const memory_store& store, const std::string& folder) {
-  lines found;
+  lines result;
   for (const auto& [name, content] : store.objects()) {
     if (!name.starts_with(folder + '/')) continue;
     std::string text = unpacked(content);
     for (std::size_t end = 0; (end = text.find('\n')) != std::string::npos;) {
-      found.push_back(text.substr(0, end));
+      result.push_back(text.substr(0, end));
       text.erase(0, end + 1);
     }
   }
-  return found;
+  return result;
 }
 
 const std::string first_hour = "tenant=acme/date=1970-01-01/hour=00";
@@ -101,7 +102,7 @@ TEST_CASE("each event is in a file of its tenant and hour, once it is committed"
   CHECK(worker.persisted() == kclxx::sequence_position("3"));
 }
 
-TEST_CASE("an event is one line, as it came but for a byte order mark") {
+TEST_CASE("an event is one line, as it came, without a byte order mark") {
   const auto store = std::make_shared<memory_store>();
   played worker = worker_over(store);
   worker.initialize("shard-0");
@@ -113,7 +114,8 @@ TEST_CASE("an event is one line, as it came but for a byte order mark") {
         lines{"{\"at\" :  1, \"tenant\": \"a b\", \"n\": 12345678901234567890.10}"});
 }
 
-TEST_CASE("what is no event, or can have no file, is parked, and the others are archived") {
+TEST_CASE(
+    "a record that is no event, or can have no file, is parked, and the events are archived") {
   const auto store = std::make_shared<memory_store>();
   played worker = worker_over(store);
   const std::string long_tenant = R"({"at":1,"tenant":")" + std::string(300, 'x') + "\"}";
@@ -149,7 +151,7 @@ TEST_CASE("a worker that crashes at any step leaves nothing out, and nothing twi
   CHECK(steps > 12);
 }
 
-TEST_CASE("of two workers at any step, each event is archived by one") {
+TEST_CASE("each event is archived by one of two workers, whatever step they meet at") {
   std::optional<played> worker;
   std::optional<played> successor;
   const int steps = kclxx::archive::testing::at_each_step(

@@ -35,21 +35,20 @@ class view_counter {
  public:
   explicit view_counter(const kclxx::shard_context& shard) : shard_(shard.shard_id()) {}
 
-  /// Errors: kclxx::outage_error; kclxx::permanent_error when an event, it is not known which one,
-  /// can never be stored.
+  /// Errors: kclxx::outage_error; kclxx::permanent_error when some event can never be stored.
   void operator()(kclxx::json_batch<page_view> views) {
     try {
       count(views);
     } catch (const pqxx::data_exception& error) {  // for instance a page that is too long
       throw kclxx::permanent_error(error.what());
-    } catch (const pqxx::failure& error) {  // whatever the events are: none of them is counted
+    } catch (const pqxx::failure& error) {  // the transaction failed: no event is counted
       connection_.reset();
       throw kclxx::outage_error(error.what());
     }
   }
 
  private:
-  /// Counts what is not counted yet, in one transaction with the position.
+  /// Counts the views that are not counted yet, in one transaction with the position.
   void count(kclxx::json_batch<page_view> views) {
     if (!connection_) connection_ = std::make_unique<pqxx::connection>(connection_options);
     pqxx::work transaction(*connection_);
@@ -64,8 +63,8 @@ class view_counter {
     std::map<std::pair<std::string, std::uint64_t>, std::int64_t> sums;
     for (const auto& [view, record] : views) ++sums[{view.page, view.at / 60'000}];
     auto rows = nlohmann::json::array();
-    for (const auto& [where, count] : sums) {
-      rows.push_back({{"page", where.first}, {"minute", where.second}, {"views", count}});
+    for (const auto& [key, count] : sums) {
+      rows.push_back({{"page", key.first}, {"minute", key.second}, {"views", count}});
     }
     transaction.exec_params0(
         "INSERT INTO page_views SELECT page, to_timestamp(minute * 60), views "
@@ -81,18 +80,18 @@ class view_counter {
   std::unique_ptr<pqxx::connection> connection_;
 };
 
-/// Events that cannot be counted. One that is parked twice is there once.
+/// Keeps events that cannot be counted. An event that is parked twice has one row.
 class parked_events final : public kclxx::parking_lot {
  public:
   void park(const kclxx::shard_context& shard,
             std::span<const kclxx::failed_record> failed) override {
     pqxx::connection connection(connection_options);
     pqxx::work transaction(connection);
-    for (const kclxx::failed_record& one : failed) {
-      const std::string_view data = one.record.data();
+    for (const kclxx::failed_record& parked : failed) {
+      const std::string_view data = parked.record.data();
       transaction.exec_params0("INSERT INTO parked VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
-                               shard.shard_id(), to_string(one.record.position()), one.last_error,
-                               pqxx::binarystring(data.data(), data.size()));
+                               shard.shard_id(), to_string(parked.record.position()),
+                               parked.last_error, pqxx::binarystring(data.data(), data.size()));
     }
     transaction.commit();
   }

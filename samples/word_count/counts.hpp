@@ -9,7 +9,8 @@
 
 #include <kclxx/sequence_position.hpp>
 
-/// The words of one shard and how far they were counted, in a file that is replaced as a whole.
+/// The counts of one shard's words, and the position up to which they were counted, in a file that
+/// is replaced as a whole.
 class counts {
  public:
   /// Reads the file if there is one. Errors: std::runtime_error when it is damaged.
@@ -21,7 +22,7 @@ class counts {
   /// Replaces the file, and returns when it is on the disk. Errors: std::system_error.
   void write() const;
 
-  /// How far was counted; TRIM_HORIZON before the first record.
+  /// The position of the last record that was counted; TRIM_HORIZON before the first record.
   [[nodiscard]] const kclxx::sequence_position& position() const { return position_; }
 
  private:

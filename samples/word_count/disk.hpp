@@ -20,21 +20,21 @@ class descriptor {
   int fd_;
 };
 
-/// Held by one process at a time, and no longer than it lives. The directory may be shared by
-/// several machines if its file system has flock between them, an atomic rename, and shows a file
-/// as its last writer left it (NFSv4 has these; most object stores that are mounted as a file
-/// system do not).
+/// A lock that one process has at a time, until this object or the process ends. Several machines
+/// may share the directory if its file system has flock between them and an atomic rename, and
+/// shows a file as its last writer left it. NFSv4 has these. Most object stores that are mounted as
+/// a file system do not.
 class lock {
  public:
-  /// Blocking: while another process has it.
+  /// Takes the lock. Blocking: while another process has it.
   explicit lock(const std::filesystem::path& file);
 
  private:
   descriptor fd_;
 };
 
-/// Replaces a file as a whole: after a crash it has the old text or the new one. The new one is on
-/// the disk when this returns.
+/// Replaces a file as a whole: after a crash it has the old text or the new text. The new text is
+/// on the disk when this returns.
 void replace(const std::filesystem::path& file, const std::string& text);
 
 }  // namespace disk

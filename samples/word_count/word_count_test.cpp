@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// word_count under the test kit: its seconds pass at once, and nothing leaves this thread.
+// word_count under the test kit, whose seconds pass at once. Everything runs on this thread.
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -131,7 +131,9 @@ TEST_CASE("a worker that lost its lease and wakes up counts nothing twice, and u
   CHECK(suspended.exit_status() == kclxx::exit_status::ok);
 }
 
-TEST_CASE("a worker that lost its lease may count first: its successor leaves it out") {
+TEST_CASE(
+    "a worker that lost its lease may count first: its successor leaves out what that has "
+    "counted") {
   const word_count_directory directory;
   auto suspended = directory.worker(0s);  // flushes with each batch
   suspended.initialize("shard-0").deliver({"a"});
@@ -142,7 +144,7 @@ TEST_CASE("a worker that lost its lease may count first: its successor leaves it
   CHECK(directory.read("shard-0.counts") == "position\t4\t0\nrecords\t4\na\t1\nb\t1\nc\t1\nd\t1\n");
 }
 
-TEST_CASE("of many who write at once none loses what another one wrote") {
+TEST_CASE("of several writers at the same time none loses what another has written") {
   const word_count_directory directory;
   const auto file = directory.path() / "number";
   std::vector<std::thread> writers;

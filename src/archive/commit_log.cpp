@@ -19,9 +19,9 @@ namespace {
 
 constexpr std::string_view safe_characters =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.";
-constexpr std::size_t longest_part = 255;
-constexpr std::size_t longest_folder =
-    600;  // so that an object's name in S3 has at most 1024 bytes
+constexpr std::size_t max_part_bytes = 255;
+/// It leaves room for a file's name in the 1024 bytes that the name of an object in S3 can have.
+constexpr std::size_t max_folder_bytes = 600;
 
 bool is_safe(char c) { return safe_characters.find(c) != std::string_view::npos; }
 
@@ -42,11 +42,11 @@ void require_folder(const std::string& folder) {
   const auto refuse = [&](std::errc reason, const char* what) {
     throw std::system_error(std::make_error_code(reason), what + (" '" + folder + "'"));
   };
-  if (folder.size() > longest_folder) refuse(std::errc::filename_too_long, "a file's folder");
+  if (folder.size() > max_folder_bytes) refuse(std::errc::filename_too_long, "a file's folder");
   for (std::size_t begin = 0; begin <= folder.size();) {
     const std::size_t end = std::min(folder.find('/', begin), folder.size());
     const std::string part = folder.substr(begin, end - begin);
-    if (part.size() > longest_part) refuse(std::errc::filename_too_long, "a file's folder");
+    if (part.size() > max_part_bytes) refuse(std::errc::filename_too_long, "a file's folder");
     if (part.empty() || part.front() == '.' || part.front() == '_' ||
         part.find('\0') != std::string::npos) {
       refuse(std::errc::invalid_argument, "a file's folder");
@@ -55,29 +55,29 @@ void require_folder(const std::string& folder) {
   }
 }
 
-/// An object of the log: a commit, `NUMBER`; or what one attempt of that number has left,
-/// `NUMBER.` and more.
-struct entry {
-  explicit entry(std::string_view name) {
+/// The name of an object of the log: `NUMBER` for a commit, and `NUMBER.RANDOM.INDEX` for a file
+/// that an attempt to make this commit has staged.
+struct log_object {
+  explicit log_object(std::string_view name) {
     name.remove_prefix(name.rfind('/') + 1);
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
     is_commit = error == std::errc() && end == name.data() + name.size();
-    is_left_behind = error == std::errc() && !is_commit && *end == '.';
+    is_staged = error == std::errc() && !is_commit && *end == '.';
   }
   std::uint64_t number = 0;
   bool is_commit;
-  bool is_left_behind;
+  bool is_staged;
 };
 
 std::uint64_t newest_commit(std::span<const std::string> names) {
   std::uint64_t newest = 0;
   for (const std::string& name : names) {
-    if (const entry found(name); found.is_commit) newest = std::max(newest, found.number);
+    if (const log_object entry(name); entry.is_commit) newest = std::max(newest, entry.number);
   }
   return newest;
 }
 
-std::string commit_text(const sequence_position& position, const nlohmann::json& files) {
+std::string text_of_commit(const sequence_position& position, const nlohmann::json& files) {
   return nlohmann::json{{"format", 1}, {"position", to_string(position)}, {"files", files}}.dump();
 }
 
@@ -92,7 +92,7 @@ std::string partition(std::string_view key, std::string_view value) {
       part += '%' + hexadecimal(static_cast<unsigned char>(c), 2);
     }
   }
-  if (part.size() > longest_part) {
+  if (part.size() > max_part_bytes) {
     throw std::length_error("'" + std::string(key) + "' is too long for a folder's name");
   }
   return part;
@@ -110,7 +110,7 @@ std::string name_part(std::string_view name) {
   std::replace_if(
       part.begin(), part.end(), [](char c) { return !is_safe(c); }, '-');
   if (!part.empty() && (part.front() == '.' || part.front() == '_')) part.front() = '-';
-  // No name that stays as it is has the '~'.
+  // A name that stays as it is has no '~'.
   return part + '~' + hexadecimal(hash.value(), 16);
 }
 
@@ -127,9 +127,9 @@ std::string random_name() {
 }
 
 commit_log::commit_log(std::shared_ptr<store> store, const shard_context& shard)
-    : store_(std::move(store)), folder_(folder_of(shard)) {
-  file_name_ = folder_.substr(folder_.find('/') + 1) + '.';
-  std::replace(file_name_.begin(), file_name_.end(), '/', '.');
+    : store_(std::move(store)), log_folder_(folder_of(shard)) {
+  file_name_prefix_ = log_folder_.substr(log_folder_.find('/') + 1) + '.';
+  std::replace(file_name_prefix_.begin(), file_name_prefix_.end(), '/', '.');
 }
 
 const sequence_position& commit_log::position() {
@@ -139,22 +139,24 @@ const sequence_position& commit_log::position() {
 
 void commit_log::load() {
   for (;;) {
-    const std::vector<std::string> names = store_->list(folder_);
-    newest_ = newest_commit(names);
-    if (newest_ > 0) {
-      const auto newest = store_->get(name_of(newest_));
-      // Another worker has made so many commits since the list that this one is gone.
+    const std::vector<std::string> names = store_->list(log_folder_);
+    newest_number_ = newest_commit(names);
+    if (newest_number_ > 0) {
+      const auto newest = store_->get(name_of(newest_number_));
+      // Since the list was read, another worker has made so many commits that this one is gone.
       if (!newest) continue;
       finish(*newest, names);
     }
     const bool has_attempts = std::any_of(names.begin(), names.end(), [&](const auto& name) {
-      return entry(name).is_left_behind && entry(name).number > newest_;
+      return log_object(name).is_staged && log_object(name).number > newest_number_;
     });
     if (has_taken_over_ || !has_attempts) break;
-    // Another worker's attempt: it has crashed, or can still win. A commit without files takes the
-    // number, so that these objects can go: a full disk may have no room for new ones beside them.
-    // Only a worker that starts does so, or two would keep each other from committing.
-    store_->put_if_absent({name_of(newest_ + 1), commit_text(position_, nlohmann::json::object())});
+    // An attempt of another worker, which has crashed, or may still make its commit. A commit
+    // without files takes the number, so that the staged files can be removed: a full disk may have
+    // no room for new ones beside them. Only a worker that starts does so. Otherwise two workers
+    // would for ever keep one another from committing.
+    store_->put_if_absent(
+        {name_of(newest_number_ + 1), text_of_commit(position_, nlohmann::json::object())});
   }
   has_taken_over_ = true;
   is_loaded_ = true;
@@ -162,92 +164,94 @@ void commit_log::load() {
 
 bool commit_log::try_commit(std::vector<file> files, const sequence_position& position) {
   if (!is_loaded_) load();
-  const std::uint64_t number = newest_ + 1;
+  const std::uint64_t number = newest_number_ + 1;
   const std::string random = random_name();
   std::vector<object> staged;
   nlohmann::json names = nlohmann::json::object();
-  for (file& of_commit : files) {
-    require_folder(of_commit.folder);
-    const std::string name = name_of(number) + '.' + random + '.' + std::to_string(staged.size());
-    names[name] = of_commit.folder + '/' + file_name_ + padded(number) + '.' + random + '.' +
-                  std::to_string(staged.size()) + of_commit.suffix;
-    staged.push_back({name, std::move(of_commit.content)});
+  for (file& file : files) {
+    require_folder(file.folder);
+    const std::string index = std::to_string(staged.size());
+    const std::string name = name_of(number) + '.' + random + '.' + index;
+    names[name] = file.folder + '/' + file_name_prefix_ + padded(number) + '.' + random + '.' +
+                  index + file.suffix;
+    staged.push_back({name, std::move(file.content)});
   }
-  const object commit{name_of(number), commit_text(position, names)};
-  // What stays is removed by whoever makes the next commit.
+  const object commit{name_of(number), text_of_commit(position, names)};
   const auto remove_staged = [&] {
-    std::vector<std::string> removed;
-    for (const object& of_attempt : staged) removed.push_back(of_attempt.name);
+    std::vector<std::string> staged_names;
+    for (const object& object : staged) staged_names.push_back(object.name);
     try {
-      store_->remove(removed);
-    } catch (const std::system_error&) {
+      store_->remove(staged_names);
+    } catch (const std::system_error&) {  // the next commit removes them
     }
   };
 
   is_loaded_ = false;  // until the outcome is known
-  bool may_be_made = false;
+  bool may_be_committed = false;
   try {
     store_->put(staged);
-    may_be_made = true;
+    may_be_committed = true;
     if (!store_->put_if_absent(commit) && store_->get(commit.name) != commit.content) {
       remove_staged();
       return false;
     }
   } catch (const outcome_unknown&) {
-    // A request that is under way may still make the commit, which needs its files.
-    if (!may_be_made) remove_staged();
+    // A request that is under way may still make the commit, which then needs its files.
+    if (!may_be_committed) remove_staged();
     throw;
   } catch (const std::system_error&) {
     remove_staged();
     throw;
   }
 
-  const std::vector<std::string> in_store = store_->list(folder_);
+  const std::vector<std::string> in_store = store_->list(log_folder_);
   if (newest_commit(in_store) > number) {
-    // This worker was suspended for so long that the commit of this number was made, and forgotten.
+    // This worker was suspended so long that another one has made the commit of this number, and
+    // the log has forgotten it since.
     store_->remove(std::vector{commit.name});
     remove_staged();
     return false;
   }
-  newest_ = number;
+  newest_number_ = number;
   finish(commit.content, in_store);
   is_loaded_ = true;
   return true;
 }
 
-/// Gives the files of the newest commit their names, and removes what no commit can name any more.
-/// Several workers may do so at the same time. `names`: the objects of the log.
-void commit_log::finish(const std::string& commit, std::span<const std::string> names) {
+/// Gives the files of the newest commit their names, and removes objects of the log that no commit
+/// needs. Several workers may do so at the same time. `log_names`: the names of the log's objects.
+void commit_log::finish(const std::string& commit_text, std::span<const std::string> log_names) {
   std::vector<renaming> renamings;
-  std::vector<std::string> removed;
+  std::vector<std::string> useless;
   try {
-    const auto read = nlohmann::json::parse(commit);
-    if (read.at("format") != 1) throw std::runtime_error("its format is not known");
-    for (const auto& [staged, name] : read.at("files").items()) {
+    const auto commit = nlohmann::json::parse(commit_text);
+    if (commit.at("format") != 1) throw std::runtime_error("its format is not known");
+    for (const auto& [staged, name] : commit.at("files").items()) {
       renamings.push_back({staged, name.get<std::string>()});
     }
-    const auto position = sequence_position::from_string(read.at("position").get<std::string>());
+    const auto position = sequence_position::from_string(commit.at("position").get<std::string>());
     if (!position) throw std::runtime_error("it has no position");
     position_ = *position;
   } catch (const std::exception& error) {
     throw std::system_error(std::make_error_code(std::errc::bad_message),
-                            name_of(newest_) + " is no commit: " + error.what());
+                            name_of(newest_number_) + " is no commit: " + error.what());
   }
   store_->move(renamings);
-  for (const std::string& name : names) {
-    const entry found(name);
-    // An attempt whose number is taken has lost, or is this commit.
-    const bool is_useless = found.is_commit ? found.number + kept_commits <= newest_
-                                            : found.is_left_behind && found.number <= newest_;
-    const bool is_moved = std::any_of(renamings.begin(), renamings.end(),
-                                      [&](const auto& moved) { return moved.from == name; });
-    if (is_useless && !is_moved) removed.push_back(name);
+  for (const std::string& name : log_names) {
+    const log_object entry(name);
+    // The number of a staged file is taken: its attempt has failed, unless it is this commit, whose
+    // files were just moved.
+    const bool is_useless = entry.is_commit ? entry.number + kept_commits <= newest_number_
+                                            : entry.is_staged && entry.number <= newest_number_;
+    const bool was_moved = std::any_of(renamings.begin(), renamings.end(),
+                                       [&](const auto& renaming) { return renaming.from == name; });
+    if (is_useless && !was_moved) useless.push_back(name);
   }
-  store_->remove(removed);
+  store_->remove(useless);
 }
 
 std::string commit_log::name_of(std::uint64_t number) const {
-  return folder_ + '/' + padded(number);
+  return log_folder_ + '/' + padded(number);
 }
 
 }  // namespace kclxx::archive

@@ -20,7 +20,7 @@ using std::chrono::system_clock;
                           "no AWS credentials: " + reason);
 }
 
-/// A token, without the line's end that an editor may have added.
+/// The token in a file, without a newline that an editor may have added.
 std::string content_of(const std::string& file) {
   std::ifstream in(file, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(in), {}};
@@ -31,7 +31,7 @@ std::string content_of(const std::string& file) {
 
 system_clock::time_point expiry_of(const std::string& text) {
   std::tm parts{};
-  // No date: they are asked for again each time.
+  // Credentials without a date are fetched again each time.
   if (::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &parts) == nullptr) return {};
   return system_clock::from_time_t(::timegm(&parts));
 }
@@ -56,7 +56,7 @@ void credential_source::forget() {
   kept_.reset();
 }
 
-std::string credential_source::fetched(http_request request, const std::string& source) {
+std::string credential_source::answer_to(http_request request, const std::string& source) {
   request.connect_seconds = 2;
   http_response response{};
   try {
@@ -72,8 +72,8 @@ std::string credential_source::fetched(http_request request, const std::string& 
   return response.body;
 }
 
-credential_source::dated credential_source::from_json(const std::string& body,
-                                                      const std::string& source) {
+credential_source::expiring_credentials credential_source::from_json(const std::string& body,
+                                                                     const std::string& source) {
   try {
     const auto value = nlohmann::json::parse(body);
     return {{value.at("AccessKeyId"), value.at("SecretAccessKey"), value.at("Token")},
@@ -83,7 +83,7 @@ credential_source::dated credential_source::from_json(const std::string& body,
   }
 }
 
-credential_source::dated credential_source::fetch() {
+credential_source::expiring_credentials credential_source::fetch() {
   if (const std::string key = variable("AWS_ACCESS_KEY_ID"); !key.empty()) {
     return {{key, variable("AWS_SECRET_ACCESS_KEY"), variable("AWS_SESSION_TOKEN")},
             system_clock::time_point::max()};
@@ -96,7 +96,7 @@ credential_source::dated credential_source::fetch() {
           "https://sts." + region_ + ".amazonaws.com" + (region_.starts_with("cn-") ? ".cn" : "");
     }
     const std::string session = variable("AWS_ROLE_SESSION_NAME");
-    const std::string body = fetched(
+    const std::string body = answer_to(
         {.url = endpoint + "/?Action=AssumeRoleWithWebIdentity&Version=2011-06-15&RoleArn=" +
                 url_encoded(variable("AWS_ROLE_ARN")) +
                 "&RoleSessionName=" + url_encoded(session.empty() ? "kclxx" : session) +
@@ -117,7 +117,7 @@ credential_source::dated credential_source::fetch() {
     const std::string file = variable("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
     if (!file.empty()) token = content_of(file);
     if (!token.empty()) request.headers.push_back("Authorization: " + token);
-    return from_json(fetched(std::move(request), container), container);
+    return from_json(answer_to(std::move(request), container), container);
   }
 
   if (variable("AWS_EC2_METADATA_DISABLED") == "true") {
@@ -126,14 +126,14 @@ credential_source::dated credential_source::fetch() {
   std::string instance = variable("AWS_EC2_METADATA_SERVICE_ENDPOINT");
   if (instance.empty()) instance = "http://169.254.169.254";
   const std::string source = "the environment has none, and the instance's metadata";
-  const std::string token = fetched({.method = "PUT",
-                                     .url = instance + "/latest/api/token",
-                                     .headers = {"X-aws-ec2-metadata-token-ttl-seconds: 21600"}},
-                                    source);
+  const std::string token = answer_to({.method = "PUT",
+                                       .url = instance + "/latest/api/token",
+                                       .headers = {"X-aws-ec2-metadata-token-ttl-seconds: 21600"}},
+                                      source);
   const auto get = [&](const std::string& role) {
-    return fetched({.url = instance + "/latest/meta-data/iam/security-credentials/" + role,
-                    .headers = {"X-aws-ec2-metadata-token: " + token}},
-                   source);
+    return answer_to({.url = instance + "/latest/meta-data/iam/security-credentials/" + role,
+                      .headers = {"X-aws-ec2-metadata-token: " + token}},
+                     source);
   };
   const std::string roles = get("");
   return from_json(get(roles.substr(0, roles.find('\n'))), source);

@@ -11,8 +11,8 @@
 
 namespace kclxx::archive {
 
-/// Credentials from the environment, or from where it points to; kept until they are about to
-/// expire. Thread safety: any thread.
+/// Gets credentials from the environment, or from the source that it names, and keeps them until
+/// they are about to expire. Thread safety: any thread.
 class credential_source {
  public:
   credential_source(http_client& http, std::string region)
@@ -20,23 +20,24 @@ class credential_source {
 
   /// Errors: std::system_error when there are none.
   credentials get();
-  /// Asks again next time: the server takes them for expired.
+  /// Forgets the credentials, since the server takes them for expired. get() then asks again.
   void forget();
 
  private:
-  struct dated {
+  struct expiring_credentials {
     credentials keys;
     std::chrono::system_clock::time_point expiry;
   };
 
-  dated fetch();
-  static dated from_json(const std::string& body, const std::string& source);
-  std::string fetched(http_request request, const std::string& source);
+  expiring_credentials fetch();
+  static expiring_credentials from_json(const std::string& body, const std::string& source);
+  /// The body of the answer. `source`: who is asked, for a message.
+  std::string answer_to(http_request request, const std::string& source);
 
   http_client& http_;
   const std::string region_;
-  std::mutex mutex_;
-  std::optional<dated> kept_;
+  std::mutex mutex_;  ///< guards kept_. It is held while credentials are fetched, once for all
+  std::optional<expiring_credentials> kept_;
 };
 
 }  // namespace kclxx::archive

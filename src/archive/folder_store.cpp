@@ -3,14 +3,19 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <memory>
+#include <optional>
 #include <set>
+#include <span>
+#include <string>
 #include <string_view>
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
+#include <vector>
 
 #include <kclxx/archive/commit_log.hpp>
-#include <kclxx/archive/folder_store.hpp>
+
+#include "archive/stores.hpp"
 
 namespace kclxx::archive {
 
@@ -30,6 +35,7 @@ auto call(Call function, const char* action, const std::string& name) {
   }
 }
 
+/// A file or folder that is open until the end of its life.
 class descriptor {
  public:
   descriptor(int folder, const std::string& name, int flags)
@@ -49,8 +55,8 @@ std::string folder_of_name(const std::string& name) {
   return slash == std::string::npos ? "." : name.substr(0, slash);
 }
 
-/// The names in a folder are durable only after this. Some file systems need no such call, and
-/// answer that it is invalid.
+/// Makes the names in a folder durable. Some file systems need no such call, and answer that it is
+/// invalid.
 void sync_folder(int root, const std::string& folder) {
   const descriptor opened(root, folder, O_RDONLY | O_DIRECTORY);
   if (::fsync(opened.get()) != 0 && errno != EINVAL) raise("cannot sync", folder);
@@ -70,10 +76,11 @@ void make_folder(int root, const std::string& folder) {
 void write_new(int root, const object& written) {
   const descriptor file(root, written.name, O_WRONLY | O_CREAT | O_EXCL);
   try {
-    for (std::string_view rest = written.content; !rest.empty();) {
-      const auto count = call([&] { return ::write(file.get(), rest.data(), rest.size()); },
-                              "cannot write", written.name);
-      rest.remove_prefix(static_cast<std::size_t>(count));
+    for (std::string_view unwritten = written.content; !unwritten.empty();) {
+      const auto count =
+          call([&] { return ::write(file.get(), unwritten.data(), unwritten.size()); },
+               "cannot write", written.name);
+      unwritten.remove_prefix(static_cast<std::size_t>(count));
     }
     call([&] { return ::fsync(file.get()); }, "cannot sync", written.name);
   } catch (...) {
@@ -82,13 +89,122 @@ void write_new(int root, const object& written) {
   }
 }
 
-}  // namespace
+class folder_store final : public store {
+ public:
+  /// Makes and removes a link in the folder.
+  explicit folder_store(const std::filesystem::path& folder);
+  ~folder_store() override { ::close(root_); }
+
+  void put(std::span<const object> objects) override {
+    const int folder = root();
+    for (const object& written : objects) {
+      make_folder(folder, folder_of_name(written.name));
+      write_new(folder, written);
+    }
+  }
+  bool put_if_absent(const object& candidate) override {
+    const int folder = root();
+    const std::string parent = folder_of_name(candidate.name);
+    const object part{candidate.name + '.' + random_name() + ".part", candidate.content};
+    make_folder(folder, parent);
+    write_new(folder, part);
+    bool is_made = false;
+    try {
+      // The objects that were put into this folder have to be durable before the new name is.
+      sync_folder(folder, parent);
+      // A link, unlike a rename, replaces nothing: of several workers that try, one makes it.
+      is_made = ::linkat(folder, part.name.c_str(), folder, candidate.name.c_str(), 0) == 0;
+      if (!is_made && errno != EEXIST) raise("cannot link", candidate.name);
+    } catch (...) {
+      ::unlinkat(folder, part.name.c_str(), 0);
+      throw;
+    }
+    ::unlinkat(folder, part.name.c_str(), 0);
+    try {
+      // Also when another worker has made the object: it may not have come to its sync yet.
+      sync_folder(folder, parent);
+    } catch (const std::system_error& error) {
+      throw outcome_unknown(error.code(), error.what());
+    }
+    return is_made;
+  }
+  [[nodiscard]] std::optional<std::string> get(const std::string& name) const override {
+    const int folder = root();
+    try {
+      const descriptor file(folder, name, O_RDONLY);
+      std::string content;
+      char buffer[65536];
+      for (;;) {
+        const auto count =
+            call([&] { return ::read(file.get(), buffer, sizeof buffer); }, "cannot read", name);
+        if (count == 0) break;
+        content.append(buffer, static_cast<std::size_t>(count));
+      }
+      sync_folder(folder, folder_of_name(name));  // its maker may have crashed before its own sync
+      return content;
+    } catch (const std::system_error& error) {
+      if (error.code() == std::errc::no_such_file_or_directory) return std::nullopt;
+      throw;
+    }
+  }
+  void move(std::span<const renaming> renamings) override {
+    const int folder = root();
+    std::set<std::string> changed_folders;
+    for (const auto& [from, to] : renamings) {
+      const std::string parent = folder_of_name(to);
+      make_folder(folder, parent);
+      struct stat about {};
+      if (::renameat(folder, from.c_str(), folder, to.c_str()) != 0 &&
+          (errno != ENOENT || ::fstatat(folder, to.c_str(), &about, 0) != 0)) {
+        raise("cannot move", from + " to " + to);
+      }
+      changed_folders.insert(parent);
+    }
+    for (const std::string& parent : changed_folders) sync_folder(folder, parent);
+  }
+  [[nodiscard]] std::vector<std::string> list(const std::string& folder) const override {
+    const int in = ::openat(root(), folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (in < 0 && errno == ENOENT) return {};
+    const std::unique_ptr<DIR, int (*)(DIR*)> entries(in < 0 ? nullptr : ::fdopendir(in),
+                                                      ::closedir);
+    if (!entries) raise("cannot open", folder);
+    std::vector<std::string> names;
+    errno = 0;
+    while (const dirent* entry = ::readdir(entries.get())) {
+      const std::string name = folder + '/' + entry->d_name;
+      struct stat about {};
+      if (std::string_view(entry->d_name).starts_with('.')) continue;
+      if (::fstatat(root_, name.c_str(), &about, 0) == 0 && S_ISDIR(about.st_mode)) {
+        for (std::string& inner : list(name)) names.push_back(std::move(inner));
+      } else {
+        names.push_back(name);
+      }
+      errno = 0;
+    }
+    if (errno != 0) raise("cannot read", folder);
+    return names;
+  }
+  void remove(std::span<const std::string> names) override {
+    const int folder = root();
+    for (const std::string& name : names) {
+      if (::unlinkat(folder, name.c_str(), 0) != 0 && errno != ENOENT) raise("cannot remove", name);
+    }
+  }
+
+ private:
+  /// The folder's descriptor. Errors: std::system_error when the path leads elsewhere. The volume
+  /// may then be unmounted, and what is written through the descriptor may never be seen again.
+  [[nodiscard]] int root() const;
+
+  std::filesystem::path path_;
+  int root_;
+};
 
 folder_store::folder_store(const std::filesystem::path& folder)
     : path_(std::filesystem::absolute(folder)),
       root_(call([&] { return ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); },
                  "cannot open", path_.string())) {
-  // Names that stay the same, since this process may be killed here.
+  // The names are always the same, so a process that is killed here leaves nothing that adds up.
   constexpr const char* probe = "_kclxx.probe";
   constexpr const char* second_name = "_kclxx.probe.link";
   const int file = ::openat(root_, probe, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
@@ -96,7 +212,7 @@ folder_store::folder_store(const std::filesystem::path& folder)
   const int error = ::linkat(root_, probe, root_, second_name, 0) == 0 ? 0 : errno;
   ::unlinkat(root_, second_name, 0);
   ::unlinkat(root_, probe, 0);
-  // What ends by itself, such as a full disk, is for the failure policy.
+  // An error that may pass, such as a full disk, is left to the failure policy.
   if (error == EPERM || error == EOPNOTSUPP || error == ENOSYS) {
     ::close(root_);
     throw std::system_error(error, std::generic_category(),
@@ -104,10 +220,6 @@ folder_store::folder_store(const std::filesystem::path& folder)
   }
 }
 
-folder_store::~folder_store() { ::close(root_); }
-
-/// The folder's descriptor. A path that leads elsewhere is that of an unmounted volume: what is
-/// written through the descriptor might then never be seen again.
 int folder_store::root() const {
   struct stat opened {};
   struct stat named {};
@@ -120,104 +232,10 @@ int folder_store::root() const {
   return root_;
 }
 
-void folder_store::put(std::span<const object> objects) {
-  const int folder = root();
-  for (const object& written : objects) {
-    make_folder(folder, folder_of_name(written.name));
-    write_new(folder, written);
-  }
-}
+}  // namespace
 
-bool folder_store::put_if_absent(const object& candidate) {
-  const int folder = root();
-  const std::string parent = folder_of_name(candidate.name);
-  const object part{candidate.name + '.' + random_name() + ".part", candidate.content};
-  make_folder(folder, parent);
-  write_new(folder, part);
-  bool is_made = false;
-  try {
-    // What was put into this folder has to be durable before the new name can be.
-    sync_folder(folder, parent);
-    // A link, unlike a rename, replaces nothing: one of those who try makes it.
-    is_made = ::linkat(folder, part.name.c_str(), folder, candidate.name.c_str(), 0) == 0;
-    if (!is_made && errno != EEXIST) raise("cannot link", candidate.name);
-  } catch (...) {
-    ::unlinkat(folder, part.name.c_str(), 0);
-    throw;
-  }
-  ::unlinkat(folder, part.name.c_str(), 0);
-  try {
-    // Another worker that has made it may not have come to this yet.
-    sync_folder(folder, parent);
-  } catch (const std::system_error& error) {
-    throw outcome_unknown(error.code(), error.what());
-  }
-  return is_made;
-}
-
-std::optional<std::string> folder_store::get(const std::string& name) const {
-  const int folder = root();
-  try {
-    const descriptor file(folder, name, O_RDONLY);
-    std::string content;
-    char buffer[65536];
-    for (;;) {
-      const auto count =
-          call([&] { return ::read(file.get(), buffer, sizeof buffer); }, "cannot read", name);
-      if (count == 0) break;
-      content.append(buffer, static_cast<std::size_t>(count));
-    }
-    sync_folder(folder, folder_of_name(name));  // who has made it may have crashed before that
-    return content;
-  } catch (const std::system_error& error) {
-    if (error.code() == std::errc::no_such_file_or_directory) return std::nullopt;
-    throw;
-  }
-}
-
-void folder_store::move(std::span<const renaming> renamings) {
-  const int folder = root();
-  std::set<std::string> changed;
-  for (const auto& [from, to] : renamings) {
-    const std::string parent = folder_of_name(to);
-    make_folder(folder, parent);
-    struct stat about {};
-    if (::renameat(folder, from.c_str(), folder, to.c_str()) != 0 &&
-        (errno != ENOENT || ::fstatat(folder, to.c_str(), &about, 0) != 0)) {
-      raise("cannot move", from + " to " + to);
-    }
-    changed.insert(parent);
-  }
-  for (const std::string& parent : changed) sync_folder(folder, parent);
-}
-
-std::vector<std::string> folder_store::list(const std::string& folder) const {
-  const int in = ::openat(root(), folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (in < 0 && errno == ENOENT) return {};
-  const std::unique_ptr<DIR, int (*)(DIR*)> entries(in < 0 ? nullptr : ::fdopendir(in), ::closedir);
-  if (!entries) raise("cannot open", folder);
-  std::vector<std::string> names;
-  errno = 0;
-  while (const dirent* entry = ::readdir(entries.get())) {
-    const std::string name = folder + '/' + entry->d_name;
-    struct stat about {};
-    if (std::string_view(entry->d_name).starts_with('.')) continue;
-    if (::fstatat(root_, name.c_str(), &about, 0) == 0 && S_ISDIR(about.st_mode)) {
-      for (std::string& inner : list(name)) names.push_back(std::move(inner));
-    } else {
-      names.push_back(name);
-    }
-    errno = 0;
-  }
-  if (errno != 0) raise("cannot read", folder);
-  return names;
-}
-
-void folder_store::remove(std::span<const std::string> names) {
-  const int folder = root();
-  for (const std::string& name : names) {
-    if (::unlinkat(folder, name.c_str(), 0) != 0 && errno != ENOENT) raise("cannot remove", name);
-  }
+std::shared_ptr<store> open_folder(const std::filesystem::path& folder) {
+  return std::make_shared<folder_store>(folder);
 }
 
 }  // namespace kclxx::archive

@@ -19,6 +19,7 @@ std::size_t append(char* data, std::size_t size, std::size_t count, void* to) {
   return size * count;
 }
 
+/// Whether the request cannot have reached the server.
 bool is_before_sending(CURLcode result) {
   return result == CURLE_COULDNT_CONNECT || result == CURLE_COULDNT_RESOLVE_HOST ||
          result == CURLE_COULDNT_RESOLVE_PROXY || result == CURLE_SSL_CONNECT_ERROR ||
@@ -33,9 +34,9 @@ http_response http_client::send(const http_request& request) {
   handle curl;
   {
     const std::lock_guard lock(mutex_);
-    if (!idle_.empty()) {
-      curl = std::move(idle_.back());
-      idle_.pop_back();
+    if (!idle_handles_.empty()) {
+      curl = std::move(idle_handles_.back());
+      idle_handles_.pop_back();
     }
   }
   if (!curl) curl.reset(::curl_easy_init());
@@ -81,7 +82,7 @@ http_response http_client::send(const http_request& request) {
       headers.push_back("X-Amz-Security-Token: " + request.signer->session_token);
     }
   } else {
-    set(CURLOPT_NOPROXY, "*");  // of the machine or its neighbour: no proxy reaches them
+    set(CURLOPT_NOPROXY, "*");  // no proxy reaches a server of this machine or its network
   }
   std::unique_ptr<curl_slist, decltype(&::curl_slist_free_all)> list(nullptr,
                                                                      ::curl_slist_free_all);
@@ -99,7 +100,7 @@ http_response http_client::send(const http_request& request) {
   }
   ::curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &response.status);
   const std::lock_guard lock(mutex_);
-  idle_.push_back(std::move(curl));
+  idle_handles_.push_back(std::move(curl));
   return response;
 }
 

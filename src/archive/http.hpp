@@ -21,10 +21,10 @@ struct http_request {
   std::string url;
   std::vector<std::string> headers{};
   std::string_view body{};
-  /// Signed for S3 in `region` with them; null: not signed.
+  /// The request is signed for S3 in `region` with these credentials; null: it is not signed.
   const credentials* signer = nullptr;
   std::string region{};
-  long connect_seconds = 5;
+  long connect_seconds = 5;  ///< the limit for the connection
 };
 
 struct http_response {
@@ -46,13 +46,14 @@ class http_client {
   };
   using handle = std::unique_ptr<CURL, cleanup>;
 
-  std::mutex mutex_;
-  std::vector<handle> idle_;
+  std::mutex mutex_;  ///< guards idle_handles_
+  std::vector<handle> idle_handles_;
 };
 
-/// As RFC 3986 writes it: all bytes but A-Z, a-z, 0-9, '-', '_', '.', '~' and those of `kept`
-/// become %XX. libcurl signs a URL as it is, so it has to be encoded as AWS does.
+/// The text as a part of a URL: all bytes but A-Z, a-z, 0-9, '-', '_', '.', '~' and those of `kept`
+/// become %XX. libcurl signs a URL as it is, so it has to be encoded as AWS encodes it (RFC 3986).
 std::string url_encoded(std::string_view text, std::string_view kept = "");
+/// The text of which S3 has made this part of a URL.
 std::string url_decoded(const std::string& text);
 
 /// The text of the first element `tag` of an XML document; empty when there is none.

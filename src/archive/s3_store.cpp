@@ -4,19 +4,22 @@
 #include <chrono>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <random>
+#include <span>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>
-
-#include <kclxx/archive/folder_store.hpp>
-#include <kclxx/archive/s3_store.hpp>
+#include <vector>
 
 #include "archive/credentials.hpp"
 #include "archive/http.hpp"
+#include "archive/stores.hpp"
 
 namespace kclxx::archive {
 
@@ -25,17 +28,17 @@ namespace {
 constexpr std::size_t max_requests = 16;
 constexpr int max_attempts = 5;
 
-/// A part of a second that doubles with each failure; at random, so that shards do not come back
-/// together.
+/// Waits before another try: for a random time that doubles with each failure. It is random so that
+/// shards do not come back together.
 void pause(int failures) {
   thread_local std::minstd_rand random{std::random_device()()};
-  const int longest = 200 << failures;
-  std::this_thread::sleep_for(
-      std::chrono::milliseconds(std::uniform_int_distribution<int>(longest / 2, longest)(random)));
+  const int max_milliseconds = 200 << failures;
+  std::uniform_int_distribution<int> distribution(max_milliseconds / 2, max_milliseconds);
+  std::this_thread::sleep_for(std::chrono::milliseconds(distribution(random)));
 }
 
-/// Calls work(0) to work(count - 1), several at the same time.
-/// Errors: the first one of them; the calls that have not begun are left out.
+/// Calls work(0) to work(count - 1), several at the same time. After an error no further call
+/// begins. Errors: the first error of a call.
 void in_parallel(std::size_t count, const std::function<void(std::size_t)>& work) {
   std::atomic<std::size_t> next = 0;
   std::mutex mutex;
@@ -64,12 +67,10 @@ std::string region_of_environment() {
   return region;
 }
 
-}  // namespace
-
-/// One bucket. Thread safety: any thread.
-class s3_store::client {
+/// Sends requests about one bucket. Thread safety: any thread.
+class s3_client {
  public:
-  client(std::string bucket, std::string prefix)
+  s3_client(std::string bucket, std::string prefix)
       : bucket_(std::move(bucket)), prefix_(std::move(prefix)) {
     if (bucket_.empty()) throw std::invalid_argument("an s3:// location has no bucket");
     while (prefix_.ends_with('/')) prefix_.pop_back();
@@ -88,8 +89,8 @@ class s3_store::client {
     }
   }
 
-  /// A request about the object `name`, or about the bucket if that is empty. `query` is sorted and
-  /// encoded. `expected`: statuses besides 200 and 204 that are no error.
+  /// Sends a request about the object `name`, or about the bucket if that is empty. `query` is
+  /// sorted and encoded. `expected`: statuses besides 200 and 204 that are no error.
   http_response send(const std::string& method, const std::string& name, std::string_view body = {},
                      std::vector<std::string> headers = {}, const std::string& query = {},
                      std::initializer_list<long> expected = {}) {
@@ -138,7 +139,7 @@ class s3_store::client {
         is_temporary = code != std::errc::permission_denied;
         reason = error.what();
       }
-      // The exception below says it again.
+      // The exception below adds the message of the code.
       if (const std::string text = ": " + code.message(); reason.ends_with(text)) {
         reason.resize(reason.size() - text.size());
       }
@@ -151,7 +152,8 @@ class s3_store::client {
     }
   }
 
-  /// Finds out whether the server refuses to make an object again. Others than S3 may not.
+  /// Finds out whether the server refuses to make an object a second time. Servers other than AWS's
+  /// may ignore the condition.
   void require_condition() {
     const std::lock_guard lock(mutex_);
     const auto is_refused = [&] {
@@ -175,87 +177,92 @@ class s3_store::client {
   const std::string bucket_;
   std::string prefix_;
   const std::string region_ = region_of_environment();
-  std::string base_;  // of a URL, up to the slash before the object's key
+  std::string base_;  ///< a URL up to the slash before the object's key
   http_client http_;
   credential_source credentials_{http_, region_};
-  std::mutex mutex_;  // guards has_condition_
+  std::mutex mutex_;  ///< guards has_condition_
   bool has_condition_ = false;
 };
 
-s3_store::s3_store(std::string bucket, std::string prefix)
-    : client_(std::make_unique<client>(std::move(bucket), std::move(prefix))) {}
+class s3_store final : public store {
+ public:
+  s3_store(std::string bucket, std::string prefix)
+      : client_(std::move(bucket), std::move(prefix)) {}
 
-s3_store::~s3_store() = default;
-
-void s3_store::put(std::span<const object> objects) {
-  in_parallel(objects.size(), [&](std::size_t index) {
-    client_->send("PUT", objects[index].name, objects[index].content);
-  });
-}
-
-bool s3_store::put_if_absent(const object& candidate) {
-  client_->require_condition();
-  const auto response =
-      client_->send("PUT", candidate.name, candidate.content, {"If-None-Match: *"}, "", {412});
-  return response.status != 412;
-}
-
-std::optional<std::string> s3_store::get(const std::string& name) const {
-  http_response response = client_->send("GET", name, {}, {}, "", {404});
-  if (response.status == 404 && xml_text(response.body, "Code") != "NoSuchKey") {
-    throw std::system_error(std::make_error_code(std::errc::no_such_file_or_directory),
-                            "GET " + name + ": " + xml_text(response.body, "Message"));
+  void put(std::span<const object> objects) override {
+    in_parallel(objects.size(), [&](std::size_t index) {
+      client_.send("PUT", objects[index].name, objects[index].content);
+    });
   }
-  return response.status == 404 ? std::nullopt : std::optional(std::move(response.body));
-}
-
-void s3_store::move(std::span<const renaming> renamings) {
-  in_parallel(renamings.size(), [&](std::size_t index) {
-    const auto& [from, to] = renamings[index];
-    const auto copied = client_->send("PUT", to, {}, {client_->copy_source(from)}, "", {404});
-    if (copied.status == 404) {
-      // The move was made before, or something else has removed the object.
-      if (client_->send("HEAD", to, {}, {}, "", {404}).status == 404) {
-        throw std::system_error(std::make_error_code(std::errc::no_such_file_or_directory),
-                                "cannot move " + from + " to " + to + ", neither is there");
+  bool put_if_absent(const object& candidate) override {
+    client_.require_condition();
+    const auto response =
+        client_.send("PUT", candidate.name, candidate.content, {"If-None-Match: *"}, "", {412});
+    return response.status != 412;
+  }
+  [[nodiscard]] std::optional<std::string> get(const std::string& name) const override {
+    http_response response = client_.send("GET", name, {}, {}, "", {404});
+    if (response.status == 404 && xml_text(response.body, "Code") != "NoSuchKey") {
+      throw std::system_error(std::make_error_code(std::errc::no_such_file_or_directory),
+                              "GET " + name + ": " + xml_text(response.body, "Message"));
+    }
+    return response.status == 404 ? std::nullopt : std::optional(std::move(response.body));
+  }
+  void move(std::span<const renaming> renamings) override {
+    in_parallel(renamings.size(), [&](std::size_t index) {
+      const auto& [from, to] = renamings[index];
+      const auto copied = client_.send("PUT", to, {}, {client_.copy_source(from)}, "", {404});
+      if (copied.status == 404) {
+        // The move was made before, or something else has removed the object.
+        if (client_.send("HEAD", to, {}, {}, "", {404}).status == 404) {
+          throw std::system_error(std::make_error_code(std::errc::no_such_file_or_directory),
+                                  "cannot move " + from + " to " + to + ", neither is there");
+        }
+      } else {
+        client_.send("DELETE", from);
       }
-    } else {
-      client_->send("DELETE", from);
-    }
-  });
-}
+    });
+  }
+  [[nodiscard]] std::vector<std::string> list(const std::string& folder) const override {
+    std::vector<std::string> names;
+    std::string token;
+    do {
+      std::string query = token.empty() ? "" : "continuation-token=" + url_encoded(token) + '&';
+      query +=
+          "encoding-type=url&list-type=2&prefix=" + url_encoded(client_.prefix() + folder + '/');
+      const std::string body = client_.send("GET", "", {}, {}, query).body;
+      const bool is_encoded = xml_text(body, "EncodingType") == "url";
+      for (std::size_t at = 0; (at = body.find("<Contents>", at)) != std::string::npos; ++at) {
+        std::string key = xml_text(std::string_view(body).substr(at), "Key");
+        if (is_encoded) key = url_decoded(key);
+        names.push_back(key.substr(std::min(key.size(), client_.prefix().size())));
+      }
+      token = xml_text(body, "NextContinuationToken");
+    } while (!token.empty());
+    return names;
+  }
+  void remove(std::span<const std::string> names) override {
+    in_parallel(names.size(), [&](std::size_t index) {
+      client_.send("DELETE", names[index], {}, {}, "", {404});
+    });
+  }
 
-std::vector<std::string> s3_store::list(const std::string& folder) const {
-  std::vector<std::string> names;
-  std::string token;
-  do {
-    std::string query = token.empty() ? "" : "continuation-token=" + url_encoded(token) + '&';
-    query +=
-        "encoding-type=url&list-type=2&prefix=" + url_encoded(client_->prefix() + folder + '/');
-    const std::string body = client_->send("GET", "", {}, {}, query).body;
-    const bool is_encoded = xml_text(body, "EncodingType") == "url";
-    for (std::size_t at = 0; (at = body.find("<Contents>", at)) != std::string::npos; ++at) {
-      std::string key = xml_text(std::string_view(body).substr(at), "Key");
-      if (is_encoded) key = url_decoded(key);
-      names.push_back(key.substr(std::min(key.size(), client_->prefix().size())));
-    }
-    token = xml_text(body, "NextContinuationToken");
-  } while (!token.empty());
-  return names;
-}
+ private:
+  mutable s3_client client_;
+};
 
-void s3_store::remove(std::span<const std::string> names) {
-  in_parallel(names.size(),
-              [&](std::size_t index) { client_->send("DELETE", names[index], {}, {}, "", {404}); });
+}  // namespace
+
+std::shared_ptr<store> open_bucket(std::string bucket, std::string prefix) {
+  return std::make_shared<s3_store>(std::move(bucket), std::move(prefix));
 }
 
 std::shared_ptr<store> open_store(const std::string& location) {
   constexpr std::string_view scheme = "s3://";
-  if (!location.starts_with(scheme)) return std::make_shared<folder_store>(location);
+  if (!location.starts_with(scheme)) return open_folder(location);
   const std::string place = location.substr(scheme.size());
   const std::size_t slash = std::min(place.find('/'), place.size());
-  return std::make_shared<s3_store>(place.substr(0, slash),
-                                    place.substr(std::min(slash + 1, place.size())));
+  return open_bucket(place.substr(0, slash), place.substr(std::min(slash + 1, place.size())));
 }
 
 }  // namespace kclxx::archive

@@ -117,10 +117,10 @@ std::string process_records_line(std::span<const record> records,
                                  std::optional<std::int64_t> millis_behind_latest) {
   std::string out = "{\"action\":\"processRecords\",\"records\":[";
   bool is_first = true;
-  for (const record& each : records) {
+  for (const record& record : records) {
     if (!is_first) out += ',';
     is_first = false;
-    append_record(out, each);
+    append_record(out, record);
   }
   out.append("],\"millisBehindLatest\":");
   append_number_or_null(out, millis_behind_latest);
@@ -149,7 +149,7 @@ namespace {
 using nlohmann::json;
 using reason = ignored_line::reason;
 
-/// As String.trim: without the characters up to the space at both ends.
+/// The text without the blanks at both ends: the daemon takes each character up to U+0020 for one.
 std::string_view trimmed(std::string_view text) noexcept {
   const auto is_trimmed = [](char c) { return static_cast<unsigned char>(c) <= ' '; };
   while (!text.empty() && is_trimmed(text.front())) text.remove_prefix(1);
@@ -157,7 +157,7 @@ std::string_view trimmed(std::string_view text) noexcept {
   return text;
 }
 
-/// As Long.parseLong of ASCII digits: one sign, no blanks. std::nullopt: no number, or too large.
+/// A number of 64 bits: ASCII digits, one sign, no blanks. std::nullopt: it is none, or too large.
 std::optional<std::int64_t> whole_number(std::string_view text) noexcept {
   if (text.starts_with('+')) {
     text.remove_prefix(1);
@@ -228,8 +228,8 @@ class field_collector : public json::json_sax_t {
   }
 
  private:
-  bool take(value found) {
-    if (depth_ == 1 && is_object) fields.insert_or_assign(key_, std::move(found));
+  bool take(value field) {
+    if (depth_ == 1 && is_object) fields.insert_or_assign(key_, std::move(field));
     return true;
   }
 
@@ -299,11 +299,11 @@ child_message typed(const field_collector& collected) {
   if (action == collected.fields.end() || action->second.what != kind::text) {
     return ignored_line{reason::no_action, "it has no action"};
   }
-  // The first one is read before the others, and names no field of the message.
+  // The daemon reads the first action before the fields, and the second one as an unknown field.
   if (collected.has_action_twice) return ignored_line{reason::two_actions, "it has two actions"};
   const std::string& name = action->second.text;
-  const auto known =
-      std::find_if(shapes.begin(), shapes.end(), [&](const shape& s) { return s.action == name; });
+  const auto known = std::find_if(shapes.begin(), shapes.end(),
+                                  [&](const shape& shape) { return shape.action == name; });
   if (known == shapes.end()) {
     return ignored_line{reason::unknown_action, "'" + name + "' is no action"};
   }
@@ -335,9 +335,9 @@ child_message typed(const field_collector& collected) {
 
 /// Whether the word at the beginning of a text, which begins with null, continues as an identifier.
 bool is_word_longer(std::string_view text) {
-  const std::string_view rest = text.substr(text.find("null") + 4);
-  if (rest.empty() || rest.starts_with("\xef\xbf\xbd")) return false;
-  const auto next = static_cast<unsigned char>(rest.front());
+  const std::string_view suffix = text.substr(text.find("null") + 4);
+  if (suffix.empty() || suffix.starts_with("\xef\xbf\xbd")) return false;
+  const auto next = static_cast<unsigned char>(suffix.front());
   return std::isalnum(next) != 0 || next == '_' || next >= 0x80;
 }
 

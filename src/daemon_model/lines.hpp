@@ -33,7 +33,7 @@ struct ignored_line {
     wrong_type,     ///< a message, but for a field whose value the daemon cannot convert
   };
   reason because = reason::not_json;
-  std::string why;  ///< the same for people, with the names
+  std::string why;  ///< the reason for people, with the names
   bool operator==(const ignored_line&) const = default;
 };
 
@@ -69,22 +69,22 @@ child_message parse_child_message(std::string_view line);
 
 std::ostream& operator<<(std::ostream& out, const child_message& line);
 
-// The daemon's lines, byte for byte as its JSON library writes them, without the newline. The test
-// of the real classes (tests/host/conformance) compares them.
+// The daemon's lines, byte for byte as its JSON library writes them, without the newline.
+// tests/host/conformance compares them with those of the real classes.
 
 /// The line of an action that has no fields: an ending, or shutdownRequested.
 std::string action_line(protocol::action_kind kind);
 
-/// std::nullopt: a daemon that does not report where reading begins writes nulls.
+/// `position`: where reading begins. A daemon that does not report it (std::nullopt) writes nulls.
 std::string initialize_line(std::string_view shard_id,
                             const std::optional<sequence_position>& position);
 
-/// `data` of the records is written as base64; what the optional fields lack is written as null.
+/// The data of a record is written as base64, a field without a value as null.
 std::string process_records_line(std::span<const record> records,
                                  std::optional<std::int64_t> millis_behind_latest);
 
-/// The answer to a checkpoint: what was asked for, as the daemon understood it, and the simple
-/// name of the exception, if any.
+/// The answer to a checkpoint: the position that was asked for, as the daemon has understood it,
+/// and the simple name of the exception, if the checkpoint has failed.
 std::string checkpoint_line(const std::optional<std::string>& sequence_number,
                             std::optional<std::int64_t> sub_sequence_number,
                             const std::optional<std::string>& error);

@@ -18,12 +18,13 @@ namespace {
 
 constexpr std::string_view shard_end = "SHARD_END";
 
-/// The KCL's compareTo: one SHARD_END is not after the other, whatever their sub-sequence numbers.
+/// The order of the KCL's positions (P35). Two positions SHARD_END are equal in it, whatever their
+/// sub-sequence numbers are.
 bool is_after(const sequence_position& a, const sequence_position& b) {
   return a > b && !(a.sequence_number() == shard_end && b.sequence_number() == shard_end);
 }
 
-/// The KCL's equals: by the text, so that 0101 is not 101.
+/// Whether the KCL takes two positions for the same. It compares the texts, so 0101 is not 101.
 bool is_same(const sequence_position& a, const sequence_position& b) {
   return a.sequence_number() == b.sequence_number() &&
          a.sub_sequence_number() == b.sub_sequence_number();
@@ -42,7 +43,7 @@ std::optional<sequence_position> shard_record_processor_checkpointer::permitted(
     const child_checkpoint& asked) const {
   const std::int64_t sub = asked.sub_sequence_number.value_or(0);
   if (sub < 0) return std::nullopt;
-  // More digits than fit are more than was delivered.
+  // A number with more digits than a position can have lies beyond what was delivered.
   auto position = sequence_position::parse(*asked.sequence_number, static_cast<std::uint64_t>(sub));
   if (!position) return std::nullopt;
   if (is_after(last_, *position) || is_after(*position, largest_permitted_)) return std::nullopt;
@@ -50,18 +51,18 @@ std::optional<sequence_position> shard_record_processor_checkpointer::permitted(
 }
 
 outcome shard_record_processor_checkpointer::advance(const sequence_position& position) {
-  // The position reached before is passed over, at the shard's end too, where it then does not
-  // mean the end (P48).
+  // The daemon does nothing for the position that is persisted already. So at the shard's end that
+  // position does not mean the end (P48).
   if (is_same(position, last_)) return {};
-  const bool is_the_end = at_shard_end_ && is_same(position, *at_shard_end_);
-  const sequence_position recorded = is_the_end ? sequence_position(shard_end) : position;
+  const bool means_end = last_of_shard_ && is_same(position, *last_of_shard_);
+  const sequence_position recorded = means_end ? sequence_position(shard_end) : position;
   const auto error = lease_.set_checkpoint(recorded);
   if (!error) last_ = recorded;
   return {error, recorded};
 }
 
 bool shard_consumer::can_call(action_kind kind) const noexcept {
-  if (open_ || closed_) return false;
+  if (open_call_ || is_closed_) return false;
   if (kind == action_kind::initialize) return !is_initialized_;
   if (!is_initialized_) return false;
   // P28: after shutdownRequested come an ending or the end of input, never records.
@@ -78,20 +79,20 @@ void shard_consumer::call(action_kind kind, std::string_view action,
   if (kind == action_kind::lease_lost) lease_.lose();
   if (kind == action_kind::initialize) is_initialized_ = true;
   if (kind == action_kind::shutdown_requested) shutdown_was_requested_ = true;
-  open_ = open_call{kind, std::string(action)};
+  open_call_ = call_in_progress{kind, std::string(action)};
   read(out);
 }
 
 void shard_consumer::on_line(std::string_view line, daemon_events& out) {
-  if (closed_) {
+  if (is_closed_) {
     out.emplace_back(lost_line{std::string(line)});
     return;
   }
   for (std::size_t end = line.find('\r'); end != std::string_view::npos; end = line.find('\r')) {
-    unread_.emplace_back(line.substr(0, end));
+    unread_lines_.emplace_back(line.substr(0, end));
     line.remove_prefix(end + 1);
   }
-  unread_.emplace_back(line);
+  unread_lines_.emplace_back(line);
   read(out);
 }
 
@@ -101,47 +102,48 @@ void shard_consumer::on_end_of_output(daemon_events& out) {
 }
 
 void shard_consumer::close(daemon_events& out) {
-  if (closed_) return;
-  open_.reset();
+  if (is_closed_) return;
+  open_call_.reset();
   close_child(out);
 }
 
 void shard_consumer::read(daemon_events& out) {
-  while (open_ && !unread_.empty()) {
-    const std::string line = std::move(unread_.front());
-    unread_.pop_front();
+  while (open_call_ && !unread_lines_.empty()) {
+    const std::string line = std::move(unread_lines_.front());
+    unread_lines_.pop_front();
     read_line(line, out);
   }
-  if (open_ && output_ended_) fail("the child's output ended", out);
+  if (open_call_ && output_ended_) fail("the child's output ended", out);
 }
 
 void shard_consumer::read_line(const std::string& line, daemon_events& out) {
   const child_message message = parse_child_message(line);
   if (const auto* status = std::get_if<child_status>(&message)) {
-    if (status->response_for == open_->action) {
+    if (status->response_for == open_call_->action) {
       finish(out);
     } else {
-      std::string other = "nothing";
+      std::string answered_action = "nothing";
       if (status->response_for) {
-        other.clear();
-        protocol::append_quoted(other, *status->response_for);
+        answered_action.clear();
+        protocol::append_quoted(answered_action, *status->response_for);
       }
-      fail("the status is for " + other + " instead of " + open_->action, out);
+      fail("the status is for " + answered_action + " instead of " + open_call_->action, out);
     }
   } else if (const auto* asked = std::get_if<child_checkpoint>(&message)) {
     answer(*asked, out);
-  } else if (const auto* unexpected = std::get_if<ignored_line>(&message)) {
-    out.emplace_back(skipped{line, unexpected->why, unexpected->because});
-  } else if (const auto* other = std::get_if<unexpected_message>(&message)) {
-    out.emplace_back(skipped{line, "only the daemon sends " + other->action});
+  } else if (const auto* ignored = std::get_if<ignored_line>(&message)) {
+    out.emplace_back(skipped{line, ignored->why, ignored->because});
+  } else if (const auto* unexpected = std::get_if<unexpected_message>(&message)) {
+    out.emplace_back(skipped{line, "only the daemon sends " + unexpected->action});
   } else if (std::holds_alternative<null_message>(message)) {
     out.emplace_back(skipped{line, "null is not a message"});
     fail("the daemon fails on a null message", out);
   }
 }
 
+// In initialize and in leaseLost the daemon has no checkpointer (P38).
 bool shard_consumer::has_checkpointer() const noexcept {
-  return open_->kind != action_kind::initialize && open_->kind != action_kind::lease_lost;  // P38
+  return open_call_->kind != action_kind::initialize && open_call_->kind != action_kind::lease_lost;
 }
 
 void shard_consumer::answer(const child_checkpoint& asked, daemon_events& out) {
@@ -153,8 +155,8 @@ void shard_consumer::answer(const child_checkpoint& asked, daemon_events& out) {
 }
 
 void shard_consumer::finish(daemon_events& out) {
-  const action_kind kind = open_->kind;
-  open_.reset();
+  const action_kind kind = open_call_->kind;
+  open_call_.reset();
   out.emplace_back(returned{kind});
   if (kind == action_kind::shard_ended && checkpointer_.last() != sequence_position("SHARD_END")) {
     out.emplace_back(shard_end_not_checkpointed{});
@@ -163,11 +165,11 @@ void shard_consumer::finish(daemon_events& out) {
 }
 
 void shard_consumer::fail(std::string reason, daemon_events& out) {
-  const open_call was = *std::exchange(open_, std::nullopt);
-  reason = was.action + ": " + reason;
-  if (was.kind == action_kind::shutdown_requested) {
-    // Only logged (P27); what comes next meets whatever is left of the child.
-    out.emplace_back(failed{was.kind, std::move(reason)});
+  const call_in_progress call = *std::exchange(open_call_, std::nullopt);
+  reason = call.action + ": " + reason;
+  if (call.kind == action_kind::shutdown_requested) {
+    // The failure is only logged (P27). The next call then finds out what became of the child.
+    out.emplace_back(failed{call.kind, std::move(reason)});
     return;
   }
   close_child(out);
@@ -176,13 +178,13 @@ void shard_consumer::fail(std::string reason, daemon_events& out) {
 }
 
 void shard_consumer::close_child(daemon_events& out) {
-  closed_ = true;
+  is_closed_ = true;
   out.emplace_back(close_input{});
-  for (std::string& line : unread_) out.emplace_back(lost_line{std::move(line)});
-  unread_.clear();
+  for (std::string& line : unread_lines_) out.emplace_back(lost_line{std::move(line)});
+  unread_lines_.clear();
 }
 
-// How what happens prints, so that a test and a report read as a dialogue.
+// Messages and events are printed so that a test and a report read as a dialogue.
 
 namespace {
 
@@ -196,37 +198,39 @@ std::ostream& print(std::ostream& out, const child_checkpoint& asked) {
 }  // namespace
 
 std::ostream& operator<<(std::ostream& out, const child_message& line) {
-  std::visit(overloaded{
-                 [&](const blank&) { out << "an empty line"; },
-                 [&](const ignored_line& a) { out << "ignored: " << a.why; },
-                 [&](const child_status& a) {
-                   out << "status for " << a.response_for.value_or("nothing");
-                 },
-                 [&](const child_checkpoint& a) { print(out, a); },
-                 [&](const unexpected_message& a) { out << "a daemon's " << a.action; },
-                 [&](const null_message&) { out << "null"; },
-             },
-             line);
+  std::visit(
+      overloaded{
+          [&](const blank&) { out << "an empty line"; },
+          [&](const ignored_line& ignored) { out << "ignored: " << ignored.why; },
+          [&](const child_status& status) {
+            out << "status for " << status.response_for.value_or("nothing");
+          },
+          [&](const child_checkpoint& asked) { print(out, asked); },
+          [&](const unexpected_message& unexpected) { out << "a daemon's " << unexpected.action; },
+          [&](const null_message&) { out << "null"; },
+      },
+      line);
   return out;
 }
 
 std::ostream& operator<<(std::ostream& out, const daemon_event& event) {
-  std::visit(overloaded{
-                 [&](const answered& a) {
-                   print(out, a.asked) << " answered: " << a.error.value_or("ok");
-                   if (a.attempted) out << ", at the lease: " << *a.attempted;
-                 },
-                 [&](const skipped& a) { out << "skipped (" << a.why << "): " << a.line; },
-                 [&](const returned& a) { out << protocol::action_name(a.kind) << " returned"; },
-                 [&](const failed& a) { out << "failed: " << a.why; },
-                 [&](const shard_end_not_checkpointed&) {
-                   out << "the end of the shard is not checkpointed";
-                 },
-                 [&](const close_input&) { out << "close the child's input"; },
-                 [&](const lost_line& a) { out << "nobody reads: " << a.line; },
-                 [&](const worker_ended& a) { out << "the worker ends: " << a.why; },
-             },
-             event);
+  std::visit(
+      overloaded{
+          [&](const answered& answer) {
+            print(out, answer.asked) << " answered: " << answer.error.value_or("ok");
+            if (answer.attempted) out << ", at the lease: " << *answer.attempted;
+          },
+          [&](const skipped& skip) { out << "skipped (" << skip.why << "): " << skip.line; },
+          [&](const returned& call) { out << protocol::action_name(call.kind) << " returned"; },
+          [&](const failed& failure) { out << "failed: " << failure.why; },
+          [&](const shard_end_not_checkpointed&) {
+            out << "the end of the shard is not checkpointed";
+          },
+          [&](const close_input&) { out << "close the child's input"; },
+          [&](const lost_line& lost) { out << "nobody reads: " << lost.line; },
+          [&](const worker_ended& end) { out << "the worker ends: " << end.why; },
+      },
+      event);
   return out;
 }
 

@@ -19,31 +19,32 @@
 
 namespace kclxx::daemon_model {
 
-/// The shard's row in the lease table, as one worker sees it and as far as checkpoints do: what is
-/// persisted, whether this worker still owns it, and how writing to it fails.
+/// The shard's row in the lease table, as one worker sees it, with what checkpoints need of it: the
+/// position that is persisted, whether this worker still owns the row, and how a write to it fails.
 class lease {
  public:
   /// The simple name of the exception with which the write fails; std::nullopt: it succeeds.
   using fault = std::function<std::optional<std::string>(const sequence_position&)>;
 
-  /// `checkpoint` may be a sentinel such as TRIM_HORIZON: nothing was persisted yet.
+  /// `checkpoint` may be a sentinel such as TRIM_HORIZON, when nothing was persisted yet.
   explicit lease(const sequence_position& checkpoint)
       : row_(std::make_shared<row>(row{checkpoint, 0})) {}
 
-  /// Where a successor would resume: after this position.
+  /// The position that is persisted. A successor would resume after it.
   [[nodiscard]] const sequence_position& checkpoint() const noexcept { return row_->checkpoint; }
 
-  /// Another worker took it: every write fails with ShutdownException from now on.
+  /// Another worker takes the row: every write fails with ShutdownException from now on.
   void lose() noexcept {
     if (!is_lost()) ++row_->owner;
   }
   [[nodiscard]] bool is_lost() const noexcept { return row_->owner != owner_; }
-  /// The same row, as the worker sees it that takes it now. Whoever had it has lost it.
+  /// Gives the row to another worker, and returns the row as that worker sees it. The writes of the
+  /// former owner fail from now on.
   [[nodiscard]] lease take_over() const { return lease(row_); }
-  /// Asked before each write, in place of the one that was set before.
+  /// Sets the function that decides on each write. It replaces an earlier one.
   void set_fault(fault decide) { fault_ = std::move(decide); }
 
-  /// A write. std::nullopt when it succeeded, else the exception's simple name.
+  /// Writes the row. std::nullopt when the write has succeeded, else the exception's simple name.
   std::optional<std::string> set_checkpoint(const sequence_position& position) {
     if (is_lost()) return "ShutdownException";
     if (fault_) {
@@ -59,13 +60,13 @@ class lease {
  private:
   struct row {
     sequence_position checkpoint;
-    std::uint64_t owner;  // counts those who had it
+    std::uint64_t owner;  ///< how many workers have owned the row before
   };
 
   explicit lease(std::shared_ptr<row> taken) : row_(std::move(taken)), owner_(++row_->owner) {}
 
   std::shared_ptr<row> row_;
-  std::uint64_t owner_ = 0;
+  std::uint64_t owner_ = 0;  ///< row::owner while this worker owns the row
   fault fault_;
 };
 
@@ -77,12 +78,13 @@ class shard_record_processor_checkpointer {
   explicit shard_record_processor_checkpointer(lease& lease)
       : lease_(lease), last_(lease.checkpoint()), largest_permitted_(lease.checkpoint()) {}
 
+  /// A batch is delivered whose largest position this is.
   void deliver(const sequence_position& largest) {
     if (largest_permitted_ < largest) largest_permitted_ = largest;
   }
   /// The shard's end is to be checkpointed from now on.
   void begin_shard_end() {
-    at_shard_end_ = largest_permitted_;
+    last_of_shard_ = largest_permitted_;
     largest_permitted_ = sequence_position("SHARD_END");
   }
 
@@ -92,7 +94,7 @@ class shard_record_processor_checkpointer {
   };
   outcome checkpoint(const child_checkpoint& asked);
 
-  /// The last one that succeeded.
+  /// The last position that a checkpoint has persisted, or that the lease began with.
   [[nodiscard]] const sequence_position& last() const noexcept { return last_; }
   [[nodiscard]] const sequence_position& largest_permitted() const noexcept {
     return largest_permitted_;
@@ -105,7 +107,8 @@ class shard_record_processor_checkpointer {
   lease& lease_;
   sequence_position last_;
   sequence_position largest_permitted_;
-  std::optional<sequence_position> at_shard_end_;
+  /// The largest position that was delivered, once the shard has ended: it then means the end.
+  std::optional<sequence_position> last_of_shard_;
 };
 
 using protocol::action_kind;
@@ -127,7 +130,7 @@ struct answered {
 struct skipped {
   std::string line;
   std::string why;
-  /// std::nullopt: it was read, and has no effect.
+  /// The reason why it was skipped; std::nullopt when it was read and has no effect.
   std::optional<ignored_line::reason> because{};
   bool operator==(const skipped&) const = default;
 };
@@ -138,7 +141,7 @@ struct returned {
   bool operator==(const returned&) const = default;
 };
 
-/// The call failed, but the daemon continues (shutdownRequested only: it is logged).
+/// The call failed, and the daemon continues. This holds for shutdownRequested alone (P27).
 struct failed {
   action_kind kind;
   std::string why;
@@ -156,13 +159,13 @@ struct close_input {
   bool operator==(const close_input&) const = default;
 };
 
-/// The child had written this, but nobody reads it any more.
+/// The child has written a line that nobody will read.
 struct lost_line {
   std::string line;
   bool operator==(const lost_line&) const = default;
 };
 
-/// System.exit(1), once the child has gone: all shards of the worker end with it.
+/// The daemon exits with status 1 once the child has gone: all shards of the worker end with it.
 struct worker_ended {
   std::string why;
   bool operator==(const worker_ended&) const = default;
@@ -173,9 +176,9 @@ using daemon_event = std::variant<answered, skipped, returned, failed, shard_end
 using daemon_events = std::vector<daemon_event>;
 
 /// One shard's side of the daemon: the KCL's ShardConsumer, the checkpointer, and the
-/// MultiLangDaemon's protocol with its child, as a state machine. It receives what the daemon wants
-/// (call, close) and what the child wrote, and appends what happens. The caller writes the call's
-/// own line; huge batches then need not pass through here.
+/// MultiLangDaemon's protocol with its child, as a state machine. Events go in: the daemon's wishes
+/// (call, close) and the child's lines. Each function appends the events that follow to `out`. The
+/// caller writes the line of a call itself, so that a batch need not pass through here.
 ///
 /// Pure: no descriptor, thread or clock. Thread safety: none.
 class shard_consumer {
@@ -183,14 +186,14 @@ class shard_consumer {
   /// `lease` outlives this object.
   explicit shard_consumer(lease& lease) : lease_(lease), checkpointer_(lease) {}
 
-  /// The daemon writes the line of this call and then reads. `action` is the name that its line
-  /// has, and that the status must repeat: `shutdown` for both endings of a daemon before 2.1
-  /// (P11). `largest`: the highest position among the records of process_records. Lines that the
-  /// child wrote before are read first, as from a pipe. Precondition: can_call(kind).
+  /// The daemon writes the line of this call and then reads. `action` is the name in the line,
+  /// which the status must repeat: `shutdown` for both endings of a daemon before 2.1 (P11).
+  /// `largest`: the highest position among the records of process_records. Lines that the child
+  /// wrote before are read first, as from a pipe. Precondition: can_call(kind).
   void call(action_kind kind, std::string_view action,
             const std::optional<sequence_position>& largest, daemon_events& out);
-  /// Whether a daemon would do this now: initialize first and once, nothing after an ending but
-  /// the end of input, no records after shutdownRequested.
+  /// Whether a daemon would make this call now: initialize comes first and once, the end of input
+  /// alone follows an ending, and no records follow shutdownRequested (P28).
   [[nodiscard]] bool can_call(action_kind kind) const noexcept;
 
   /// A line (without its newline) from the child; it waits unread between calls (P25). To the
@@ -202,18 +205,19 @@ class shard_consumer {
   /// child's stdin is closed.
   void close(daemon_events& out);
 
-  [[nodiscard]] bool is_waiting() const noexcept { return open_.has_value(); }
+  /// Whether the status of a call is waited for.
+  [[nodiscard]] bool is_waiting() const noexcept { return open_call_.has_value(); }
   /// The call whose status is waited for. Precondition: is_waiting().
-  [[nodiscard]] action_kind waits_for() const noexcept { return open_->kind; }
-  /// The child's stdin is closed.
-  [[nodiscard]] bool is_closed() const noexcept { return closed_; }
+  [[nodiscard]] action_kind waits_for() const noexcept { return open_call_->kind; }
+  /// Whether the child's stdin is closed.
+  [[nodiscard]] bool is_closed() const noexcept { return is_closed_; }
   [[nodiscard]] bool has_worker_ended() const noexcept { return worker_ended_; }
   [[nodiscard]] const shard_record_processor_checkpointer& checkpointer() const noexcept {
     return checkpointer_;
   }
 
  private:
-  struct open_call {
+  struct call_in_progress {
     action_kind kind;
     std::string action;
   };
@@ -228,12 +232,12 @@ class shard_consumer {
 
   lease& lease_;
   shard_record_processor_checkpointer checkpointer_;
-  std::deque<std::string> unread_;
-  std::optional<open_call> open_;
+  std::deque<std::string> unread_lines_;
+  std::optional<call_in_progress> open_call_;
   bool is_initialized_ = false;
   bool shutdown_was_requested_ = false;
   bool output_ended_ = false;
-  bool closed_ = false;
+  bool is_closed_ = false;
   bool worker_ended_ = false;
 };
 

@@ -38,4 +38,15 @@ std::optional<std::string> output_unless(std::string_view error_name, program_re
   cannot_set_up("aws ended with " + to_string(aws.end) + ": " + last_line(aws.error));
 }
 
+std::string ask_kinesis(std::vector<std::string> arguments,
+                        const std::vector<std::string>& options) {
+  arguments.insert(arguments.begin(), "kinesis");
+  return output_unless("(no error is expected)", run_aws(arguments, options)).value_or("");
+}
+
+std::vector<lease_table::stream_shard> list_shards(const std::string& stream,
+                                                   const std::vector<std::string>& options) {
+  return lease_table::parse_shards(ask_kinesis({"list-shards", "--stream-name", stream}, options));
+}
+
 }  // namespace kclxx::host

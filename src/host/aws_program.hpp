@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "host/lease_table/stream_position.hpp"
 #include "tool/process/program.hpp"
 
 namespace kclxx::host {
@@ -19,5 +20,13 @@ tool::program_result run_aws(std::vector<std::string> arguments,
 /// What aws has printed; nothing: it failed with the error of that name. Errors: command_error when
 /// it failed otherwise.
 std::optional<std::string> output_unless(std::string_view error_name, tool::program_result aws);
+
+/// What `aws kinesis` prints. Blocking, errors: as above.
+std::string ask_kinesis(std::vector<std::string> arguments,
+                        const std::vector<std::string>& options);
+
+/// The shards of a stream, closed ones too. Blocking, errors: as above; bad_stream_answer.
+std::vector<lease_table::stream_shard> list_shards(const std::string& stream,
+                                                   const std::vector<std::string>& options);
 
 }  // namespace kclxx::host

@@ -20,7 +20,7 @@ struct project {
   std::string_view checksums;  ///< of each file, as sha256sum writes them
 };
 
-/// The daemon's, for KCL 2.x and 3.x; the pom has the versions of 3.x.
+/// The projects of the daemon for KCL 2.x and 3.x; the pom has the versions of 3.x.
 extern const std::array<project, 2> projects;
 extern const project dynamodb_local;
 
@@ -36,7 +36,7 @@ extern const folder local_packages;
 extern const folder local_program;
 
 extern const std::string_view logback;
-/// src/host/java; its name is the beginning of the hash of all.
+/// The files of src/host/java; the folder's name is the begin of a hash of all of them.
 extern const folder java_sources;
 
 }  // namespace kclxx::host::embedded

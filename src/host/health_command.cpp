@@ -71,7 +71,7 @@ double value_of(std::string_view text, std::string_view family) {
   return value;
 }
 
-/// Without its escapes; a shard's id needs none, as a rule.
+/// The shard in a sample's labels, without escapes.
 std::string shard_of(std::string_view sample) {
   constexpr std::string_view label = "shard=\"";
   const auto at = sample.find(label);
@@ -84,7 +84,7 @@ std::string shard_of(std::string_view sample) {
   throw std::runtime_error(std::string(process_id) + " has no shard");
 }
 
-/// Errors: std::runtime_error when it is no text of kclxx.
+/// The figures in a file's text. Errors: std::runtime_error when it is no text of kclxx.
 shard_figures parse_figures(std::string_view text) {
   return {shard_of(sample_of(text, process_id)),
           static_cast<std::uint64_t>(value_of(text, process_id)),
@@ -110,10 +110,10 @@ struct found_file {
 constexpr std::size_t most_bytes = std::size_t{16} << 20;
 
 std::optional<bool> has_writer(const io::descriptor& file) {
-  struct flock other {};
-  other.l_type = F_RDLCK;  // a reader's lock does not stand in its way
-  if (::fcntl(file.get(), F_OFD_GETLK, &other) == -1) return std::nullopt;
-  return other.l_type == F_WRLCK;
+  struct flock lock {};
+  lock.l_type = F_RDLCK;  // a reader's lock does not stand in its way
+  if (::fcntl(file.get(), F_OFD_GETLK, &lock) == -1) return std::nullopt;
+  return lock.l_type == F_WRLCK;
 }
 
 /// Errors: std::system_error, std::runtime_error.
@@ -121,8 +121,8 @@ found_file read(const std::filesystem::path& path) {
   found_file found;
   io::descriptor file;
   struct stat about {};
-  // Others may be able to write into the folder: what is no file of its own is not read.
-  // Again without the writer's lock (observability/metrics_outputs.hpp): the file may have been
+  // Others may be able to write into the folder, so a link or a pipe is not read. A file without
+  // the writer's lock (observability/metrics_outputs.hpp) is opened again: it may have been
   // replaced after it was opened.
   for (int tries = 0; tries < 2 && !found.has_writer.value_or(false); ++tries) {
     file = io::descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
@@ -166,7 +166,7 @@ shard_health look_at(const std::filesystem::path& path, const limits& limit) {
                            : "; whether it has ended is not known, since this file system "
                              "cannot lock files: if it has, remove the file"));
     }
-    // When it was written: what has happened since then is not known.
+    // How long the call ran when the file was written: what has happened since is not known.
     const seconds running = now() - file.age - found.oldest_call;
     if (found.oldest_call.count() == 0 || running <= limit.stuck) {
       return found.is_in_outage ? shard_health::in_outage : shard_health::alive;

@@ -32,13 +32,15 @@ using std::chrono::milliseconds;
 
 struct options {
   std::string table;
+  std::string stream;  ///< empty: not known
   std::vector<std::string> for_aws;
+  std::vector<std::string> for_kinesis;
   bool is_json = false;
   bool is_watching = false;
   milliseconds interval = renewal_limit;
 };
 
-/// Nothing: there is no such table.
+/// What aws prints of a table. Nothing: there is no such table.
 std::optional<std::string> scan_text(const std::string& table,
                                      const std::vector<std::string>& for_aws) {
   return output_unless(
@@ -46,9 +48,9 @@ std::optional<std::string> scan_text(const std::string& table,
       run_aws({"dynamodb", "scan", "--table-name", table, "--consistent-read"}, for_aws));
 }
 
-/// With KCL 3.0 to 3.4 the table beside it, too.
-lease_table::scan scan_with_aws(const std::string& table, const std::vector<std::string>& more) {
-  const auto text = scan_text(table, more);
+/// Scans the table, and with KCL 3.0 to 3.4 the one beside it, too.
+lease_table::scan scan_with_aws(const std::string& table, const std::vector<std::string>& for_aws) {
+  const auto text = scan_text(table, for_aws);
   if (!text) {
     cannot_set_up("there is no table " + table +
                   " where aws looks; its name is applicationName, and the daemon creates it");
@@ -57,7 +59,7 @@ lease_table::scan scan_with_aws(const std::string& table, const std::vector<std:
   if (!found.other_rows.empty()) return found;
   const std::string beside = table + "-CoordinatorState";
   try {
-    const auto state = scan_text(beside, more);
+    const auto state = scan_text(beside, for_aws);
     if (state) found.add_coordinator_state(*state);
   } catch (const command_error& error) {
     std::cerr << printable(beside + " cannot be read, so the leader is not known: " + error.what())
@@ -67,7 +69,13 @@ lease_table::scan scan_with_aws(const std::string& table, const std::vector<std:
 }
 
 lease_table::scan read_scan(const options& chosen) {
-  if (chosen.table != "-") return scan_with_aws(chosen.table, chosen.for_aws);
+  if (chosen.table != "-") {
+    lease_table::scan found = scan_with_aws(chosen.table, chosen.for_aws);
+    found.stream = chosen.stream;
+    // After the scan, or a shard that is made meanwhile could seem to be another stream's.
+    if (!chosen.stream.empty()) found.shards = list_shards(chosen.stream, chosen.for_kinesis);
+    return found;
+  }
   return lease_table::parse_scan(
       std::string(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()));
 }
@@ -78,44 +86,46 @@ lease_table::scan read_scan_or_say_why_not(const options& chosen) {
   } catch (const lease_table::bad_scan& error) {
     cannot_set_up((chosen.table == "-" ? "stdin" : "what aws prints of " + chosen.table) + ": " +
                   error.what());
+  } catch (const lease_table::bad_stream_answer& error) {
+    cannot_set_up(std::string("what aws kinesis prints: ") + error.what());
   }
 }
 
-void print(const picture& all, const options& chosen) {
+void print(const picture& seen, const options& chosen) {
   const std::int64_t now = std::chrono::duration_cast<std::chrono::seconds>(
                                std::chrono::system_clock::now().time_since_epoch())
                                .count();
   if (chosen.is_json) {
-    std::cout << to_json(all, chosen.table, now, chosen.is_watching) << std::flush;
+    std::cout << to_json(seen, chosen.table, now, chosen.is_watching) << std::flush;
     return;
   }
   if (chosen.is_watching && ::isatty(STDOUT_FILENO) == 1) std::cout << "\x1b[H\x1b[J";
   std::cout << printable(chosen.table == "-" ? "stdin" : "table " + chosen.table);
-  if (all.scans > 1) {
-    std::cout << ", " << all.scans << " scans in " << to_text(all.observed);
+  if (seen.scans > 1) {
+    std::cout << ", " << seen.scans << " scans in " << to_text(seen.observed);
   }
-  std::cout << '\n' << to_table(all, now) << std::flush;
+  std::cout << '\n' << to_table(seen, now) << std::flush;
 }
 
 command_status run_leases(const options& chosen) {
-  // A watch may look more often than a lease is renewed.
+  // A watch may scan more often than a lease is renewed.
   observation seen(chosen.is_watching ? std::max(chosen.interval, renewal_limit) : chosen.interval);
   using clock = std::chrono::steady_clock;
   const clock::time_point begin = clock::now();
   for (;;) {
     seen.add(read_scan_or_say_why_not(chosen),
              std::chrono::duration_cast<milliseconds>(clock::now() - begin));
-    const picture all = seen.look();
+    const picture table = seen.look();
     // A hand-over that is still there in the second scan may be one that takes its time.
-    const bool is_slow = all.scans > 1 && all.is_handing_over();
+    const bool is_slow = table.scans > 1 && table.is_handing_over();
     const milliseconds needed = is_slow ? observation::hand_over_limit : chosen.interval;
-    const bool is_enough = chosen.table == "-" || all.observed >= needed;
-    if (chosen.is_watching || is_enough) print(all, chosen);
+    const bool is_enough = chosen.table == "-" || table.observed >= needed;
+    if (chosen.is_watching || is_enough) print(table, chosen);
     if (!std::cout || (is_enough && !chosen.is_watching)) {
-      return all.is_stuck() ? command_status::finding : command_status::ok;
+      return table.is_stuck() ? command_status::finding : command_status::ok;
     }
     cancellable_loop().run_one(clock::now() +
-                               (chosen.is_watching ? chosen.interval : needed - all.observed));
+                               (chosen.is_watching ? chosen.interval : needed - table.observed));
   }
 }
 
@@ -128,7 +138,7 @@ void check_target(const std::string& target) {
         "--rewind " + target +
         " is no TRIM_HORIZON, no LATEST and no time with its zone, as 2026-11-29T08:00:00Z");
   }
-  // In milliseconds, which do not overflow within four digits of a year.
+  // Both are in milliseconds, which do not overflow within four digits of a year.
   if (*time > std::chrono::floor<lease_table::instant>(
                   std::chrono::system_clock::now().time_since_epoch())) {
     throw CLI::ValidationError("--rewind " + target + " is in the future");
@@ -142,10 +152,12 @@ void add_leases_command(CLI::App& app, invocation& run) {
       app,
       {"leases",
        "Shows the lease table of an application: who has which shard, whether the lease is\n"
-       "renewed, how old the last record before the checkpoint is, what is stuck and why. It is\n"
+       "renewed, how old the last record before the checkpoint is, what is stuck and why, and "
+       "what\n"
+       "each worker has. With --stream also which rows belong to no shard of that stream. It is\n"
        "read by the program aws, with your credentials. Exit status 1: something is stuck.\n"
        "With --rewind it moves the positions of a stopped application, of any language.",
-       "kclxx leases my-app\n"
+       "kclxx leases my-app --stream my-stream\n"
        "  kclxx leases my-app --rewind 2026-11-29T08:00:00Z --stream my-stream\n"
        "  aws dynamodb scan --table-name my-app --output json | kclxx leases -"},
       child_use::none, run);
@@ -175,16 +187,18 @@ void add_leases_command(CLI::App& app, invocation& run) {
       command.add_flag("--yes", rewind->is_to_be_written, "Write it, if no worker renews a lease"),
       command.add_option("--shard", rewind->shards, "Move that shard alone; may be repeated")
           ->type_name("ID")
-          ->allow_extra_args(false),
-      command.add_option("--stream", rewind->stream, "For rows that do not name it")
-          ->type_name("NAME")};
-  std::vector<CLI::Option*> of_aws{watch, target, restore};
+          ->allow_extra_args(false)};
+  auto* const stream = command
+                           .add_option("--stream", chosen->stream,
+                                       "The application's stream: tells which rows it cannot have")
+                           ->type_name("NAME");
+  std::vector<CLI::Option*> of_aws{watch, target, restore, stream};
   for (const auto& [name, type] : {std::pair("--profile", "NAME"), std::pair("--region", "REGION"),
                                    std::pair("--endpoint-url", "URL")}) {
-    const auto pass = [chosen, rewind, name = name](const std::string& value) {
+    const auto pass = [chosen, name = name](const std::string& value) {
       chosen->for_aws.insert(chosen->for_aws.end(), {name, value});
       const bool is_endpoint = std::string_view(name) == "--endpoint-url";
-      if (!is_endpoint) rewind->for_kinesis.insert(rewind->for_kinesis.end(), {name, value});
+      if (!is_endpoint) chosen->for_kinesis.insert(chosen->for_kinesis.end(), {name, value});
     };
     of_aws.push_back(
         command.add_option_function<std::string>(name, pass, "For aws")->type_name(type));
@@ -193,8 +207,8 @@ void add_leases_command(CLI::App& app, invocation& run) {
       command
           .add_option_function<std::string>(
               "--kinesis-endpoint-url",
-              [rewind](const std::string& value) {
-                rewind->for_kinesis.insert(rewind->for_kinesis.end(), {"--endpoint-url", value});
+              [chosen](const std::string& value) {
+                chosen->for_kinesis.insert(chosen->for_kinesis.end(), {"--endpoint-url", value});
               },
               "For aws kinesis; --endpoint-url is DynamoDB's")
           ->type_name("URL");
@@ -204,6 +218,11 @@ void add_leases_command(CLI::App& app, invocation& run) {
         throw CLI::ValidationError(option->get_name() +
                                    " is for a table that aws reads, not for -");
       }
+    }
+    // Without it the shards of another stream of this name, in AWS, would count.
+    if (target->count() + stream->count() > 0 && command.count("--endpoint-url") > 0 &&
+        kinesis_endpoint->count() == 0) {
+      throw CLI::ValidationError("--endpoint-url is DynamoDB's: give --kinesis-endpoint-url, too");
     }
     if (target->count() + restore->count() == 0) {
       for (const CLI::Option* option : of_moves) {
@@ -216,15 +235,10 @@ void add_leases_command(CLI::App& app, invocation& run) {
     if (chosen->is_json || chosen->is_watching) {
       throw CLI::ValidationError("--json and --watch are not for --rewind and --restore");
     }
-    if (target->count() > 0) {
-      check_target(rewind->target);
-      // Or the positions of one stream would go into the table of another one.
-      if (command.count("--endpoint-url") > 0 && kinesis_endpoint->count() == 0) {
-        throw CLI::ValidationError(
-            "--endpoint-url is DynamoDB's: give --kinesis-endpoint-url, too");
-      }
-    }
+    if (target->count() > 0) check_target(rewind->target);
     rewind->table = chosen->table;
+    rewind->stream = chosen->stream;
+    rewind->for_kinesis = chosen->for_kinesis;
     rewind->interval = chosen->interval;
     rewind->for_dynamodb = chosen->for_aws;
     run.status = static_cast<int>(run_rewind(*rewind));

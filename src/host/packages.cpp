@@ -38,21 +38,21 @@ struct checksum {
 
 constexpr std::size_t hash_size = 64;
 
-/// Of the exact names: a blank is a part of one.
+/// The lines of a SHA256SUMS. A name is everything after the two blanks, so it may have blanks.
 std::vector<checksum> parsed(std::string_view text, const std::string& source) {
-  std::vector<checksum> all;
+  std::vector<checksum> checksums;
   std::istringstream lines{std::string(text)};
   for (std::string line; std::getline(lines, line);) {
     const bool is_sound = line.size() > hash_size + 2 && line[hash_size] == ' ' &&
                           line.find_first_not_of("0123456789abcdef") == hash_size &&
                           line.find('/') == std::string::npos;
     if (!is_sound) cannot_set_up(source + " has a line that sha256sum does not write for a folder");
-    all.push_back({line.substr(0, hash_size), line.substr(hash_size + 2)});
+    checksums.push_back({line.substr(0, hash_size), line.substr(hash_size + 2)});
   }
-  return all;
+  return checksums;
 }
 
-/// What runs, or is about to be fetched, is nobody else's to change.
+/// Refuses what another user could change, since it runs, or is about to.
 void refuse_others(const fs::path& path, const struct stat& status) {
   const std::string problem = access_of_others(status);
   if (problem.empty()) return;
@@ -68,8 +68,7 @@ struct stat status_of(const fs::path& path) {
   return status;
 }
 
-/// Folder, link, pipe: nothing of these was fetched. Names are as exact as the file system has
-/// them.
+/// The names of all entries, whatever they are: folders, links and pipes were not fetched.
 std::set<std::string> names_in(const fs::path& folder) {
   std::set<std::string> names;
   std::error_code error;
@@ -85,17 +84,17 @@ std::set<std::string> names_in(const fs::path& folder) {
 std::vector<std::string> hashes_of(const fs::path& folder, const std::vector<checksum>& files) {
   if (files.empty()) return {};
   std::vector<std::string> command{"sha256sum", "--"};
-  for (const checksum& one : files) command.push_back((folder / one.name).string());
-  const program_result made = run_program(command);
+  for (const checksum& file : files) command.push_back((folder / file.name).string());
+  const program_result sha256sum = run_program(command);
   std::vector<std::string> hashes;
-  std::istringstream lines(made.output);
+  std::istringstream lines(sha256sum.output);
   // A backslash comes before the hash of a name that is written with escapes.
   for (std::string line; std::getline(lines, line);) {
     hashes.push_back(line.substr(line.starts_with('\\') ? 1 : 0, hash_size));
   }
   if (hashes.size() != files.size()) {
     cannot_set_up("sha256sum, of the package coreutils, failed: " +
-                  made.error.substr(0, made.error.find('\n')));
+                  sha256sum.error.substr(0, sha256sum.error.find('\n')));
   }
   return hashes;
 }
@@ -106,7 +105,7 @@ bool is_own(const std::string& name) {
 }
 
 /// Takes the files of ours out of `names`, and gives the jars that count: those with a checksum. A
-/// process that was killed can leave one without the other, and neither runs then.
+/// process that was killed can leave a jar or a checksum alone, and then neither counts.
 std::vector<checksum> take_own(std::set<std::string>& names, const fs::path& folder) {
   std::vector<checksum> own;
   for (const std::string& name : names) {
@@ -133,10 +132,10 @@ std::vector<fs::path> compare(const fs::path& folder, std::string_view checksums
   std::vector<checksum> own = take_own(names, folder);
   for (const checksum& jar : own) names.insert(jar.name);
   std::move(own.begin(), own.end(), std::back_inserter(expected));
-  for (const checksum& one : expected) {
-    expect(names.erase(one.name) == 1, one.name, " is missing");
-    expect(S_ISREG(status_of(folder / one.name).st_mode), one.name, " was changed");
-    files.push_back(folder / one.name);
+  for (const checksum& file : expected) {
+    expect(names.erase(file.name) == 1, file.name, " is missing");
+    expect(S_ISREG(status_of(folder / file.name).st_mode), file.name, " was changed");
+    files.push_back(folder / file.name);
   }
   expect(names.empty(), names.empty() ? "" : *names.begin(), " was added");
   const std::vector<std::string> hashes = hashes_of(folder, expected);
@@ -169,8 +168,8 @@ void announce(const std::string& name, const std::string& contents) {
             << std::endl;
 }
 
-void expect_success(const std::string& name, const program_result& made) {
-  const int status = made.end.shell_status();
+void expect_success(const std::string& name, const program_result& program) {
+  const int status = program.end.shell_status();
   if (status == 0) return;
   cannot_set_up(name + " failed with status " + std::to_string(status) + "; see its last lines");
 }
@@ -248,13 +247,11 @@ std::vector<fs::path> fetch_package(const fs::path& cache, const package& wanted
   const fs::path place = cache / wanted.folder;
   std::error_code error;
   if (fs::exists(place, error)) return files_of(cache, wanted, fetch);
-  ::umask(::umask(022) | 022U);  // of what the programs write, too
+  ::umask(::umask(022) | 022U);  // for what Maven and npm write, too
   fs::create_directories(cache, error);
+  if (errno = error.value(); error) cannot_set_up(cache, "made");
   struct stat status {};
-  if (error || ::stat(cache.c_str(), &status) == -1) {
-    cannot_set_up(cache.string() +
-                  " cannot be made: " + (error ? error.message() : std::strerror(errno)));
-  }
+  if (::stat(cache.c_str(), &status) == -1) cannot_set_up(cache, "examined");
   refuse_others(cache, status);
   const io::descriptor lock = lock_folder(cache);
   if (fs::exists(place, error)) return files_of(cache, wanted, fetch);
@@ -317,24 +314,24 @@ std::string class_path(const std::vector<fs::path>& files) {
 bool run_maven(const fs::path& folder, std::string_view pom, const std::string& contents,
                std::string* output) {
   const fs::path file = folder / "pom.xml";
-  // Maven knows MAVEN_ARGS since 3.9; so that every Maven does, they are given to it by us. -U:
-  // what an earlier run did not find it would not look for again on the same day.
+  // Maven knows MAVEN_ARGS since 3.9, so this gives them to every Maven. Without -U Maven would not
+  // look again on the same day for what an earlier run did not find.
   std::vector<std::string> command{"env", "-u", "MAVEN_ARGS", program_of("mvn", "maven"), "-q",
                                    "-B",  "-C", "-U",         "-Dstyle.color=never"};
-  for (const std::string& one : words_of(variable("MAVEN_ARGS"))) command.push_back(one);
+  for (const std::string& word : words_of(variable("MAVEN_ARGS"))) command.push_back(word);
   command.insert(command.end(), {"-f", file.string(), "dependency:copy-dependencies",
                                  "-DincludeScope=runtime", "-DoutputDirectory=" + folder.string()});
   write_file(file, pom);
   announce("Maven", contents);
-  const program_result made =
+  const program_result maven =
       run_program(command, output == nullptr ? program_output::to_stderr : program_output::kept);
   fs::remove(file);
   if (output == nullptr) {
-    expect_success("mvn", made);
+    expect_success("mvn", maven);
   } else {
-    *output = made.output + made.error;
+    *output = maven.output + maven.error;
   }
-  return made.end.is_success();
+  return maven.end.is_success();
 }
 
 void run_npm(const fs::path& folder, const std::string& contents) {

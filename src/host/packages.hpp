@@ -13,13 +13,14 @@
 
 namespace kclxx::host {
 
-/// A folder of the cache. All of it is in `checksums`, but for them.
+/// A folder of the cache. `checksums` has each of its files but the one with the checksums.
 struct package {
   std::string_view folder;     ///< its name there
   std::string_view checksums;  ///< as sha256sum writes them; empty: none are known
 };
 
-/// Beside the files: their checksums. Whoever copies the folder takes them along.
+/// The name of the file with a folder's checksums. It lies among the files, so that a copy of the
+/// folder has it, too.
 inline constexpr const char* checksum_file = "SHA256SUMS";
 
 /// What is kept where no folder is named: $XDG/kclxx, or ~/BELOW_HOME/kclxx.
@@ -41,8 +42,8 @@ io::descriptor lock_folder(const std::filesystem::path& folder);
 std::vector<std::filesystem::path> files_of(const std::filesystem::path& cache,
                                             const package& wanted, const std::string& fetch);
 
-/// The same of a folder that the user names, with the checksums in it. Without them: its jars.
-/// Whose it is does not matter. Errors: command_error.
+/// The files of a folder that the user names, compared with the checksums in it. Without them: its
+/// jars. Any user may own the folder. Errors: command_error.
 std::vector<std::filesystem::path> files_of(const std::filesystem::path& folder);
 
 /// Brings a package into the cache unless it is there, and gives its files. `fill` puts them into
@@ -55,8 +56,8 @@ std::vector<std::filesystem::path> fetch_package(
 /// The name of a jar that this program compiles and puts beside fetched ones: kclxx-HASH.jar.
 std::string own_jar(std::string_view hash);
 bool is_own_jar(const std::filesystem::path& file);
-/// Moves it there. Its checksum goes first, since a jar counts only with its checksum. It is among
-/// the files of the folder from then on, last. Precondition: the cache is locked. Errors:
+/// Moves such a jar into a folder, after its checksum, since a jar counts only with its checksum.
+/// From then on it is the last of the folder's files. Precondition: the cache is locked. Errors:
 /// command_error.
 void install_own_jar(const std::filesystem::path& jar, const std::filesystem::path& folder);
 

@@ -73,7 +73,7 @@ struct lease_move {
   bool is_problem = false;  ///< records that are asked for do not come
 };
 
-/// What is to become of each row.
+/// Decides what becomes of each row.
 class rewind_plan {
  public:
   rewind_plan(const rewind_options& chosen, const table_scan& table)
@@ -84,8 +84,9 @@ class rewind_plan {
   }
 
   [[nodiscard]] std::vector<lease_move> make() {
-    const auto shards = list_shards();
-    std::set<std::string> in_stream(shards.begin(), shards.end());
+    stream_ = stream();
+    std::set<std::string> in_stream;
+    for (const auto& shard : list_shards(stream_, chosen_.for_kinesis)) in_stream.insert(shard.id);
     std::vector<lease_move> moves;
     if (!chosen_.shards.empty()) {
       for (const std::string& shard : chosen_.shards) {
@@ -99,7 +100,7 @@ class rewind_plan {
     for (const auto& [shard, row] : table_.leases) {
       moves.push_back(move_of(row, in_stream.contains(shard)));
     }
-    for (const std::string& shard : shards) {
+    for (const std::string& shard : in_stream) {
       if (!table_.leases.contains(shard)) add_shard_without_row(moves, shard);
     }
     return moves;
@@ -120,17 +121,6 @@ class rewind_plan {
                                 : "the rows name several streams: give --stream, and --shard");
   }
 
-  std::string kinesis(std::vector<std::string> arguments) const {
-    arguments.insert(arguments.begin(), "kinesis");
-    return output_unless("(no error is expected)", run_aws(arguments, chosen_.for_kinesis))
-        .value_or("");
-  }
-
-  std::vector<std::string> list_shards() {
-    stream_ = stream();
-    return lease_table::parse_shards(kinesis({"list-shards", "--stream-name", stream_}));
-  }
-
   [[nodiscard]] lease_table::stream_position find(const std::string& shard) const {
     return lease_table::find_position(
         {[&](std::optional<instant> time) {
@@ -145,11 +135,13 @@ class rewind_plan {
            } else {
              arguments.emplace_back("TRIM_HORIZON");
            }
-           return lease_table::parse_iterator(kinesis(arguments));
+           return lease_table::parse_iterator(ask_kinesis(arguments, chosen_.for_kinesis));
          },
          [&](const std::string& iterator, int max_records) {
-           return lease_table::parse_records(kinesis({"get-records", "--shard-iterator", iterator,
-                                                      "--limit", std::to_string(max_records)}));
+           return lease_table::parse_records(
+               ask_kinesis({"get-records", "--shard-iterator", iterator, "--limit",
+                            std::to_string(max_records)},
+                           chosen_.for_kinesis));
          }},
         *time_);
   }
@@ -212,7 +204,7 @@ class rewind_plan {
   std::string stream_;
 };
 
-/// What an earlier move has written, and what was there before.
+/// The moves that put back the rows of a file. `sub_sequence_numbers` gets the old ones, by shard.
 std::vector<lease_move> read_moves(const rewind_options& chosen, const table_scan& table,
                                    std::map<std::string, json>& sub_sequence_numbers) {
   try {
@@ -263,7 +255,8 @@ void print_moves(const std::vector<lease_move>& moves, const table_scan& table) 
   }
 }
 
-/// Whether the two scans show a worker that renews a lease which is to be moved.
+/// Refuses when the two scans show a worker that renews a lease which is to be moved. Errors:
+/// command_error.
 void refuse_if_renewed(const std::vector<lease_move>& moves, const table_scan& before,
                        const table_scan& after) {
   for (const lease_move& entry : moves) {
@@ -282,9 +275,8 @@ void refuse_if_renewed(const std::vector<lease_move>& moves, const table_scan& b
   }
 }
 
-/// Moves the row and frees its lease, as the KCL frees one: without an owner and with a new
-/// counter. A worker that was only suspended cannot renew it then. False: the row is not as it was
-/// read.
+/// Moves the row and frees its lease as the KCL does: without an owner and with a new counter. A
+/// worker that was only suspended cannot renew it then. False: the row is not as it was read.
 bool write_row(const rewind_options& chosen, const lease& row, const json& item,
                const lease_move& entry, const json& sub_sequence_number) {
   std::string condition = "leaseCounter = :counter AND checkpoint = :old";
@@ -315,7 +307,8 @@ bool write_row(const rewind_options& chosen, const lease& row, const json& item,
   return answer.has_value();
 }
 
-/// A new file, on the disk before the first row is written.
+/// Writes the old rows into a new file, which is on the disk before the first row is moved. Returns
+/// its name.
 std::string keep_old_rows(const rewind_options& chosen, const table_scan& table,
                           const std::vector<lease_move>& moves) {
   ordered_json rows = ordered_json::array();
@@ -354,7 +347,7 @@ std::vector<lease_move> plan(const rewind_options& chosen, const table_scan& tab
 command_status run_rewind(const rewind_options& chosen) {
   const table_scan before = scan_table(chosen);
   const auto second_scan = std::chrono::steady_clock::now() + chosen.interval;
-  std::map<std::string, json> sub_sequence_numbers;  // but for those that are 0
+  std::map<std::string, json> sub_sequence_numbers;  // by shard; a shard without an entry has 0
   const std::vector<lease_move> moves = plan(chosen, before, sub_sequence_numbers);
   print_moves(moves, before);
   std::cout << std::flush;

@@ -18,22 +18,23 @@ namespace kclxx::tool {
 
 namespace {
 
-/// CLI11 does not know what follows "--".
-class usage_with_more : public CLI::Formatter {
+/// Adds to the usage line what may follow "--", which CLI11 does not know.
+class usage_with_suffix : public CLI::Formatter {
  public:
-  explicit usage_with_more(std::string more) : more_(std::move(more)) {}
+  explicit usage_with_suffix(std::string suffix) : suffix_(std::move(suffix)) {}
 
   std::string make_usage(const CLI::App* app, std::string name) const override {
     std::string usage = CLI::Formatter::make_usage(app, std::move(name));
     while (!usage.empty() && usage.back() == '\n') usage.pop_back();
-    return usage + more_;
+    return usage + suffix_;
   }
 
  private:
-  std::string more_;
+  std::string suffix_;
 };
 
-/// All that the tool writes to stderr is for people, and much of it quotes what others wrote.
+/// While it exists, nothing that is written to std::cerr can be obeyed by a terminal. Messages are
+/// for people, and many of them quote a child, a file or a server.
 class printable_stderr : public std::streambuf {
  public:
   printable_stderr() : target_(std::cerr.rdbuf(this)) {}
@@ -43,20 +44,20 @@ class printable_stderr : public std::streambuf {
 
  protected:
   std::streamsize xsputn(const char* text, std::streamsize size) override {
-    std::string_view rest(text, static_cast<std::size_t>(size));
+    std::string_view unread(text, static_cast<std::size_t>(size));
     std::string lines;
-    while (!rest.empty()) {
-      const std::size_t end = std::min(rest.find('\n'), rest.size());
-      lines += detail::printable(rest.substr(0, end));
-      if (end < rest.size()) lines += '\n';
-      rest.remove_prefix(std::min(end + 1, rest.size()));
+    while (!unread.empty()) {
+      const std::size_t end = std::min(unread.find('\n'), unread.size());
+      lines += detail::printable(unread.substr(0, end));
+      if (end < unread.size()) lines += '\n';
+      unread.remove_prefix(std::min(end + 1, unread.size()));
     }
     const auto length = static_cast<std::streamsize>(lines.size());
     return target_->sputn(lines.data(), length) == length ? size : 0;
   }
-  int_type overflow(int_type one) override {
-    const char text = traits_type::to_char_type(one);
-    return xsputn(&text, 1) == 1 ? one : traits_type::eof();
+  int_type overflow(int_type character) override {
+    const char text = traits_type::to_char_type(character);
+    return xsputn(&text, 1) == 1 ? character : traits_type::eof();
   }
   int sync() override { return target_->pubsync(); }
 
@@ -66,14 +67,14 @@ class printable_stderr : public std::streambuf {
 
 void say(const CLI::App& app, const std::string& text) {
   std::cerr << app.get_name();
-  for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
-    at = at->get_subcommands().front();
-    std::cerr << ' ' << at->get_name();
+  for (const CLI::App* command = &app; !command->get_subcommands().empty();) {
+    command = command->get_subcommands().front();
+    std::cerr << ' ' << command->get_name();
   }
   std::cerr << ": " << detail::printable(text) << std::endl;
 }
 
-/// What was printed and did not arrive is no success.
+/// The status of a command, which is no success when its output could not be written.
 int with_stdout_checked(const CLI::App& app, int status) {
   if (std::cout.flush()) return status;
   say(app, "stdout cannot be written");
@@ -86,21 +87,21 @@ std::string printed(double number) {
   return out.str();
 }
 
-/// NaN is not in the range.
+/// Whether the text is a number in this range. NaN is in no range.
 template <class Number>
-bool is_between(const std::string& text, Number least, Number most) {
+bool is_between(const std::string& text, Number min, Number max) {
   Number value{};
   const char* const end = text.data() + text.size();
   const auto [parsed, error] = std::from_chars(text.data(), end, value);
-  return error == std::errc() && parsed == end && value >= least && value <= most;
+  return error == std::errc() && parsed == end && value >= min && value <= max;
 }
 
-CLI::Validator seconds_between(double least, double most) {
+CLI::Validator seconds_between(double min, double max) {
   return CLI::Validator(
       [=](const std::string& text) -> std::string {
-        if (is_between(text, least, most)) return {};
-        return "'" + text + "' is not a number of seconds between " + printed(least) + " and " +
-               printed(most);
+        if (is_between(text, min, max)) return {};
+        return "'" + text + "' is not a number of seconds between " + printed(min) + " and " +
+               printed(max);
       },
       "");
 }
@@ -108,7 +109,7 @@ CLI::Validator seconds_between(double least, double most) {
 }  // namespace
 
 void add_seconds(CLI::App& command, const std::string& name, std::chrono::milliseconds& result,
-                 const std::string& description, double most) {
+                 const std::string& description, double max_seconds) {
   using seconds = std::chrono::duration<double>;
   command
       .add_option_function<double>(
@@ -117,7 +118,7 @@ void add_seconds(CLI::App& command, const std::string& name, std::chrono::millis
             result = std::chrono::ceil<std::chrono::milliseconds>(seconds(value));
           },
           description)
-      ->check(seconds_between(result.count() == 0 ? 0 : 0.001, most))
+      ->check(seconds_between(result.count() == 0 ? 0 : 0.001, max_seconds))
       ->type_name("SECONDS")
       ->default_str(printed(seconds(result).count()));
 }
@@ -128,14 +129,14 @@ void require_child(const invocation& run) {
   }
 }
 
-CLI::Validator whole_number_between(std::uint64_t least, std::uint64_t most) {
+CLI::Validator whole_number_between(std::uint64_t min, std::uint64_t max) {
   return CLI::Validator(
       [=](const std::string& text) -> std::string {
         // CLI11 itself would take 010 for 8.
         const bool is_plain = text == "0" || !text.starts_with('0');
-        if (is_plain && is_between(text, least, most)) return {};
-        return "'" + text + "' is not a whole number between " + std::to_string(least) + " and " +
-               std::to_string(most);
+        if (is_plain && is_between(text, min, max)) return {};
+        return "'" + text + "' is not a whole number between " + std::to_string(min) + " and " +
+               std::to_string(max);
       },
       "");
 }
@@ -144,10 +145,10 @@ CLI::App& add_command(CLI::App& app, const command_text& text, child_use child, 
   CLI::App& command = *app.add_subcommand(text.name, text.description);
   command.footer("Example:\n  " + text.example);
   if (child == child_use::required) {
-    command.formatter(std::make_shared<usage_with_more>(" -- CHILD [ARGUMENT...]\n"));
+    command.formatter(std::make_shared<usage_with_suffix>(" -- CHILD [ARGUMENT...]\n"));
     command.parse_complete_callback([&run] { require_child(run); });
   } else if (child == child_use::options) {
-    command.formatter(std::make_shared<usage_with_more>(" [-- OPTION...]\n"));
+    command.formatter(std::make_shared<usage_with_suffix>(" [-- OPTION...]\n"));
   } else {
     command.parse_complete_callback([&run] {
       if (run.has_separator) throw CLI::ValidationError("it starts no program: remove the --");
@@ -157,11 +158,11 @@ CLI::App& add_command(CLI::App& app, const command_text& text, child_use child, 
 }
 
 int run_command_line(CLI::App& app, invocation& run, int argc, const char* const* argv) {
-  const printable_stderr door;
-  // CLI11 would take a second "--", which is the child's, for one of its own.
+  const printable_stderr only_printable;
+  // CLI11 would take a second "--", which belongs to the child, for its own.
   const auto* const end = argv + argc;
   const auto* const separator =
-      std::find_if(argv + 1, end, [](const char* one) { return std::string_view(one) == "--"; });
+      std::find_if(argv + 1, end, [](const char* word) { return std::string_view(word) == "--"; });
   run.has_separator = separator != end;
   if (run.has_separator) run.child.assign(separator + 1, end);
   std::vector<std::string> own(argv + 1, separator);
@@ -172,7 +173,7 @@ int run_command_line(CLI::App& app, invocation& run, int argc, const char* const
   } catch (const CLI::Success& request) {  // --help, --version
     return with_stdout_checked(app, app.exit(request));
   } catch (const CLI::RequiredError& error) {
-    // Something is missing because something else was misspelt: that is the news.
+    // An option is missing because it was misspelt: the message names the misspelt word.
     const std::vector<std::string> unexpected = app.remaining(true);
     say(app, (unexpected.empty() ? std::string(error.what())
                                  : "'" + unexpected.front() + "' was not expected") +

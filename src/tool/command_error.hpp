@@ -34,7 +34,8 @@ class command_error : public std::runtime_error {
 [[noreturn]] inline void cannot_set_up(const std::string& message) {
   throw command_error(command_status::setup_failed, message);
 }
-/// The same, for a file: "PATH cannot be DONE: " and errno's reason.
+/// Ends a command with command_status::setup_failed and "PATH cannot be DONE: REASON". The reason
+/// is that of errno.
 [[noreturn]] inline void cannot_set_up(const std::filesystem::path& path, const std::string& done) {
   cannot_set_up(path.string() + " cannot be " + done + ": " + std::strerror(errno));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that the tool carries in itself, so that it works wherever it is copied to.
+// Files that are part of the program, so that it works wherever it is copied to.
 #pragma once
 
 #include <span>
@@ -12,11 +12,11 @@ struct file {
   std::string_view text;
 };
 
-/// What `kclxx new` writes, with {{name}} and the like to be replaced.
+/// The files that `kclxx new` writes, after it has replaced {{name}} and the like.
 extern const std::span<const file> new_project;
 extern const std::string_view aws_properties;
 
-/// What `kclxx replay --report` writes, with {{data}} to be replaced.
+/// The page that `kclxx replay --report` writes, after it has replaced {{data}}.
 extern const std::string_view report_page;
 
 }  // namespace kclxx::tool::embedded

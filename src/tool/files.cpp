@@ -31,12 +31,13 @@ namespace kclxx::tool {
 
 namespace {
 
+/// Whether the file is empty, or begins with these bytes.
 bool begins_with(const std::string& name, std::string_view first_bytes) {
   std::ifstream in(name, std::ios::binary);
   if (!in.is_open()) cannot_set_up(name + " exists and cannot be read, so it is not replaced");
-  std::string found(first_bytes.size(), '\0');
-  in.read(found.data(), static_cast<std::streamsize>(found.size()));
-  return in.gcount() == 0 || found == first_bytes;
+  std::string beginning(first_bytes.size(), '\0');
+  in.read(beginning.data(), static_cast<std::streamsize>(beginning.size()));
+  return in.gcount() == 0 || beginning == first_bytes;
 }
 
 }  // namespace
@@ -63,7 +64,8 @@ result_file::~result_file() {
 }
 
 void result_file::commit() {
-  std::ignore = ::ftruncate(file_.get(), 0);  // no device or pipe has an older result
+  std::ignore =
+      ::ftruncate(file_.get(), 0);  // it fails for a device or a pipe, which has no content
   if (const auto error = io::write_all(file_.get(), stream_.str())) {
     cannot_set_up(name_ + " cannot be written: " + error.message());
   }
@@ -82,14 +84,14 @@ constexpr std::size_t max_pieces = 4;
 
 }  // namespace
 
-/// A pipe or a terminal may have nothing for any time.
+/// Waits for a pipe or a terminal, which may be silent for any time.
 struct input_file::readiness {
   explicit readiness(const io::descriptor& file) {
     source.assign(::fcntl(file.get(), F_DUPFD_CLOEXEC, 3));
   }
 
   void wait() {
-    // An error, as for /dev/null, which epoll(7) does not take: it is ready.
+    // An error means that it is ready: epoll(7) does not take /dev/null, for instance.
     bool is_ready = false;
     source.async_wait(source.wait_read, [&](boost::system::error_code) { is_ready = true; });
     while (!is_ready) loop.run_one(cancellable_loop::clock::time_point::max());
@@ -122,10 +124,9 @@ void require_own(const std::filesystem::path& path) {
       if (errno != ENOENT && errno != ENOTDIR) cannot_set_up(path, "examined");
       return;
     }
-    // Anybody can "write" a link, and nobody but its owner can change it.
-    const bool others_cannot_replace =
-        S_ISLNK(status.st_mode) || (S_ISDIR(status.st_mode) && (status.st_mode & S_ISVTX) != 0);
-    if (others_cannot_replace) status.st_mode &= ~mode_t{S_IWGRP | S_IWOTH};
+    // A link has a mode that lets anybody write, but only its owner can replace it.
+    const bool is_sticky = S_ISDIR(status.st_mode) && (status.st_mode & S_ISVTX) != 0;
+    if (S_ISLNK(status.st_mode) || is_sticky) status.st_mode &= ~mode_t{S_IWGRP | S_IWOTH};
     const std::string problem = access_of_others(status);
     if (problem.empty()) return;
     const bool is_own = status.st_uid == ::geteuid() || status.st_uid == 0;
@@ -206,8 +207,8 @@ void output_file::write(std::span<const std::string_view> pieces) {
   for (const std::string_view piece : pieces) {
     parts[count++] = {const_cast<char*>(piece.data()), piece.size()};
   }
-  // A write to a file is short only when the disk is full or a signal came; then the rest is tried,
-  // which has the reason.
+  // A write to a file is short only when the disk is full or a signal came. The next write then
+  // fails with the reason.
   iovec* next = parts.data();
   while (count > 0) {
     const ssize_t n = ::writev(file_.get(), next, static_cast<int>(count));
@@ -235,7 +236,7 @@ void output_file::remove() noexcept { ::unlink(name_.c_str()); }
 
 void replace_file(const std::string& name, std::string_view text) {
   const std::string part = name + ".part";
-  ::unlink(part.c_str());  // a process that was killed has left it
+  ::unlink(part.c_str());  // a process that was killed may have left it
   output_file file(part);
   file.write({&text, 1});
   file.rename(name);

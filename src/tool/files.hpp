@@ -20,25 +20,25 @@ namespace kclxx::tool {
 /// Errors: command_error.
 void write_file(const std::filesystem::path& path, std::string_view text);
 
-/// Makes a file with this text, for its owner alone, or gives the file of this name that text:
-/// whole or not at all. Errors: std::system_error, with the file's name.
+/// Makes a file with this text, for its owner alone. It takes the place of an older file in one
+/// step, so that a reader finds one of the two texts whole. Errors: std::system_error, with the
+/// name.
 void replace_file(const std::string& name, std::string_view text);
 
-/// A file for a command's results, which are written at its end. Only its owner can read a new one,
-/// since results quote records and what a child wrote.
+/// A file for the results of a command, which are written at its end. Only its owner can read a new
+/// file, since results quote records and what a child wrote.
 class result_file {
  public:
-  /// `first_bytes`: what files of this kind begin with; a file that is there and is another, a
-  /// transcript for instance, is not written over.
-  /// Errors: command_error.
+  /// Opens the file. `first_bytes`: what files of this kind begin with. A file that begins
+  /// otherwise, for instance a transcript, is not overwritten. Errors: command_error.
   result_file(std::string name, std::string_view first_bytes);
-  /// A new file without results is removed.
+  /// Removes a new file that got no results.
   ~result_file();
   result_file(const result_file&) = delete;
   result_file& operator=(const result_file&) = delete;
 
   [[nodiscard]] std::ostream& stream() noexcept { return stream_; }
-  /// Errors: command_error when not all could be written.
+  /// Writes what stream() has got. Errors: command_error when not all could be written.
   void commit();
 
  private:
@@ -48,17 +48,15 @@ class result_file {
   std::ostringstream stream_;
 };
 
-// Transcripts in files.
-
-/// Makes a directory, with those above it. True when it was not there.
+/// Makes a directory, and those above it. True when it was not there.
 /// Errors: std::system_error, with its name.
 bool make_directory(const std::string& name);
 
 /// A file to read from.
-/// Errors: std::system_error, with the file's name.
+/// Errors: std::system_error, with the file's name. Reading from a pipe or a terminal: cancelled.
 class input_file : public transcript::byte_source {
  public:
-  /// "-" is stdin. Errors of reading: cancelled.
+  /// "-" is stdin.
   explicit input_file(std::string name);
   ~input_file() override;
   std::size_t read(char* target, std::size_t size) override;
@@ -68,38 +66,38 @@ class input_file : public transcript::byte_source {
 
   std::string name_;
   io::descriptor file_;
-  std::unique_ptr<readiness> readiness_;  // of what is not always ready, as a file is
+  std::unique_ptr<readiness> readiness_;  ///< null for a regular file, which is always ready
 };
 
-/// What another user than this one and root could do with a file or a folder: "belongs to the user
-/// 65534", "can be written by other users"; empty: nothing.
+/// How a user other than this one and root can change a file or a folder: "belongs to the user
+/// 65534", "can be written by other users"; empty when none can.
 std::string access_of_others(const struct stat& status);
-/// Before a command keeps something in a folder, or trusts what a file says: nobody else could have
-/// put it there, or led it elsewhere by a link. What is not there is nobody's. In a sticky folder,
-/// as /tmp is, others have their own files: there each file that is trusted is looked at, too.
-/// Errors: command_error.
+/// Refuses a file or a folder that another user could have put there, or led elsewhere by a link.
+/// Commands call it before they keep something in a folder, or trust a file. A path that does not
+/// exist is fine. Other users have their own files in a sticky folder such as /tmp, so each file in
+/// one that is trusted needs a call of its own. Errors: command_error.
 void require_own(const std::filesystem::path& path);
 
-/// Makes a directory, with those above it, for its owner alone, unless it is there.
-/// Errors: as make_directory(); command_error as require_own().
+/// Makes a directory, and those above it, for its owner alone. If it exists, calls require_own().
+/// Errors: std::system_error, with its name; command_error.
 void make_private_directory(const std::string& name);
 
-/// So many random digits, 0 to f: what makes a name that no other machine makes, either.
+/// So many random digits, 0 to f, for names that no other process and no other machine makes.
 std::string random_digits(std::size_t count);
 /// "20261121T070000Z-0123abcd": the time, and eight random digits.
 std::string unique_name();
 
-/// All that a file has; "-" is stdin.
+/// The whole content of a file; "-" is stdin.
 /// Errors: std::system_error, with the file's name.
 std::string text_of_file(const std::string& name);
 
-/// A new file to append to, for its owner alone; one writev(2) for each write.
+/// A new file to append to, for its owner alone. Each write is one writev(2).
 /// Errors: std::system_error, with the file's name.
 class output_file : public transcript::byte_sink {
  public:
   explicit output_file(std::string name);
   void write(std::span<const std::string_view> pieces) override;
-  /// Gives it another name in the same file system; one that is there already is replaced.
+  /// Gives it another name in the same file system. It replaces a file of that name.
   void rename(const std::string& target);
   void remove() noexcept;
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
@@ -112,8 +110,8 @@ class output_file : public transcript::byte_sink {
 /// The most bytes that a record of Kinesis can have, its data and its partition key together.
 inline constexpr std::size_t max_record = 10'485'760;
 
-/// A file with a payload in each line, as --data takes it: the lines that are not blank, without
-/// their ends. "-" is stdin. Errors: command_error, std::system_error with the file's name.
+/// The payloads of a file as --data takes it: its lines that are not empty, without their newlines.
+/// "-" is stdin. Errors: command_error, std::system_error with the file's name.
 std::vector<std::string> read_payloads(const std::string& name);
 
 }  // namespace kclxx::tool

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the tool reads JSON that others wrote: transcripts, parked records, lease tables.
+// How the tool reads JSON from outside: transcripts, parked records, lease tables.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace kclxx::tool {
 
-/// The text is no JSON, too deep, or a field is not as it must be; what() names the place in the
+/// The text is no JSON, is nested too deep, or has a wrong field; what() names the place in the
 /// text, or the field.
 class foreign_json_error : public std::runtime_error {
  public:
@@ -27,20 +27,20 @@ class foreign_json_error : public std::runtime_error {
   bool is_cut_off_;
 };
 
-/// Beyond so many levels of values a copy or a dump(), which take a call for each, could exhaust
-/// the stack.
-inline constexpr int most_foreign_levels = 100;
+/// How deep values may be nested. A copy or a dump() makes a call for each level, so more levels
+/// could exhaust the stack.
+inline constexpr int max_foreign_levels = 100;
 
 /// Errors: foreign_json_error.
 inline nlohmann::json parse_foreign(std::string_view text) {
   using nlohmann::json;
-  // The parser takes it for the end of the text.
+  // The parser would take a NUL for the end of the text.
   if (text.find('\0') != std::string_view::npos)
     throw foreign_json_error("is no JSON: it has a NUL");
   try {
     return json::parse(text, [](int level, json::parse_event_t, const json&) {
-      if (level <= most_foreign_levels) return true;
-      throw foreign_json_error("is nested deeper than " + std::to_string(most_foreign_levels) +
+      if (level <= max_foreign_levels) return true;
+      throw foreign_json_error("is nested deeper than " + std::to_string(max_foreign_levels) +
                                " levels");
     });
   } catch (const json::parse_error& error) {
@@ -55,13 +55,14 @@ inline nlohmann::json parse_foreign(std::string_view text) {
   }
 }
 
-/// Null when `object` is none, or has no such field, or null in it.
+/// The field of this name; null when `object` is no object, or has no such field, or JSON's null in
+/// it.
 inline const nlohmann::json* find_foreign(const nlohmann::json& object, const char* name) {
   const auto found = object.find(name);
   return found == object.end() || found->is_null() ? nullptr : &*found;
 }
 
-/// The field's text; std::nullopt as find_foreign(). Errors: foreign_json_error.
+/// The field's text; std::nullopt when find_foreign() gives null. Errors: foreign_json_error.
 inline std::optional<std::string> find_foreign_text(const nlohmann::json& object,
                                                     const char* name) {
   const auto* const found = find_foreign(object, name);
@@ -70,18 +71,19 @@ inline std::optional<std::string> find_foreign_text(const nlohmann::json& object
   return found->get<std::string>();
 }
 
-/// Errors: foreign_json_error, also when there is none.
+/// The field's text. Errors: foreign_json_error, also when there is no such field.
 inline std::string foreign_text(const nlohmann::json& object, const char* name) {
   auto found = find_foreign_text(object, name);
   if (!found) throw foreign_json_error(std::string("\"") + name + "\" is missing");
   return *std::move(found);
 }
 
-/// The field's whole number; std::nullopt as find_foreign(). Errors: foreign_json_error.
+/// The field's whole number; std::nullopt when find_foreign() gives null.
+/// Errors: foreign_json_error, also when it is not in the range.
 inline std::optional<std::int64_t> find_foreign_number(
     const nlohmann::json& object, const char* name,
-    std::int64_t least = std::numeric_limits<std::int64_t>::min(),
-    std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
+    std::int64_t min = std::numeric_limits<std::int64_t>::min(),
+    std::int64_t max = std::numeric_limits<std::int64_t>::max()) {
   const auto* const found = find_foreign(object, name);
   if (found == nullptr) return std::nullopt;
   const bool fits =
@@ -89,9 +91,9 @@ inline std::optional<std::int64_t> find_foreign_number(
       (!found->is_number_unsigned() ||
        found->get<std::uint64_t>() <= std::uint64_t{std::numeric_limits<std::int64_t>::max()});
   const std::int64_t value = fits ? found->get<std::int64_t>() : 0;
-  if (fits && value >= least && value <= most) return value;
+  if (fits && value >= min && value <= max) return value;
   throw foreign_json_error(std::string("\"") + name + "\" is no whole number from " +
-                           std::to_string(least) + " to " + std::to_string(most));
+                           std::to_string(min) + " to " + std::to_string(max));
 }
 
 }  // namespace kclxx::tool

@@ -17,15 +17,15 @@ constexpr std::size_t whole_pages(std::size_t size) { return (size + page - 1) /
 
 char* line_splitter::prepare(std::size_t size) {
   if (begin_ == end_) begin_ = scanned_ = end_ = 0;
-  // What is left moves to the beginning, so that its end is that of a page: the kernel copies much
-  // faster to there.
-  const std::size_t left = end_ - begin_;
-  const std::size_t begin = whole_pages(left) - left;
+  // The incomplete line moves towards the beginning, so that the new bytes begin at a page: the
+  // kernel copies much faster to there.
+  const std::size_t size_of_rest = end_ - begin_;
+  const std::size_t begin = whole_pages(size_of_rest) - size_of_rest;
   if (begin < begin_) {
-    std::memmove(memory_.data() + begin, memory_.data() + begin_, left);
+    std::memmove(memory_.data() + begin, memory_.data() + begin_, size_of_rest);
     scanned_ -= begin_ - begin;
     begin_ = begin;
-    end_ = begin + left;
+    end_ = begin + size_of_rest;
   }
   const std::size_t capacity = memory_.capacity();
   if (capacity < end_ + size) memory_.grow(std::max(end_ + size, capacity + capacity / 2));
@@ -44,7 +44,7 @@ bool line_splitter::next(std::string_view& line) noexcept {
     return static_cast<std::size_t>(static_cast<const char*>(found) - memory_.data());
   };
   const std::size_t newline = find('\n', end_);
-  const std::size_t end = has_returns_ ? find('\r', newline) : newline;
+  const std::size_t end = return_ends_line_ ? find('\r', newline) : newline;
   scanned_ = end;
   if (end == end_) return false;
   is_after_return_ = end < newline;
@@ -54,9 +54,9 @@ bool line_splitter::next(std::string_view& line) noexcept {
 }
 
 std::string_view line_splitter::take_rest() noexcept {
-  const std::string_view all = rest();
+  const std::string_view taken = rest();
   begin_ = scanned_ = end_;
-  return all;
+  return taken;
 }
 
 std::size_t line_splitter::cut_rest(std::size_t size) noexcept {

@@ -14,36 +14,37 @@ namespace kclxx::tool {
 /// Thread safety: none.
 class line_splitter {
  public:
-  /// As Java's readers, which the daemon reads a child with: a carriage return ends a line, too,
-  /// and one with a newline after it is one end.
-  enum class line_end { newline, as_in_java };
+  /// What ends a line. The daemon reads a child by carriage_return_too: a newline, a carriage
+  /// return, or both in this order.
+  enum class line_end { newline, carriage_return_too };
   explicit line_splitter(line_end end = line_end::newline) noexcept
-      : has_returns_(end == line_end::as_in_java) {}
+      : return_ends_line_(end == line_end::carriage_return_too) {}
 
-  /// Room for so many bytes after those that are there. Lines that were given end here.
+  /// Room for `size` more bytes. Lifetime: the lines that next() has given end here.
   /// Errors: std::bad_alloc.
   [[nodiscard]] char* prepare(std::size_t size);
-  /// So many bytes were put there.
+  /// The caller has put `size` bytes into that room.
   void commit(std::size_t size) noexcept { end_ += size; }
 
   /// The next line, without its newline. False: there is none that is complete.
   bool next(std::string_view& line) noexcept;
-  /// What next() has not given: after the last line, one that is incomplete.
+  /// The bytes that next() has not given: after the last line, an incomplete line.
   [[nodiscard]] std::string_view rest() const noexcept {
     return {memory_.data() + begin_, end_ - begin_};
   }
-  /// The same, which is gone then.
+  /// Takes those bytes out. Lifetime: until the next call of prepare().
   std::string_view take_rest() noexcept;
-  /// Forgets the end of the rest, which has no newline, beyond this size; how much that is.
+  /// Forgets the bytes of an incomplete line beyond `size`, and returns how many they were.
   std::size_t cut_rest(std::size_t size) noexcept;
 
  private:
   io::line_buffer memory_;
-  bool has_returns_;
-  bool is_after_return_ = false;  // the line before; a newline there ends no other
-  std::size_t begin_ = 0;         // of the current line
-  std::size_t scanned_ = 0;       // no end of a line between begin_ and here
-  std::size_t end_ = 0;           // of what is there
+  bool return_ends_line_;
+  /// A carriage return has ended the last line, so a newline at begin_ belongs to it.
+  bool is_after_return_ = false;
+  std::size_t begin_ = 0;    ///< where the current line begins in memory_
+  std::size_t scanned_ = 0;  ///< no line ends between begin_ and here
+  std::size_t end_ = 0;      ///< where the bytes end
 };
 
 }  // namespace kclxx::tool

@@ -20,8 +20,8 @@ namespace {
 
 using kclxx::tool::command_status;
 
-// A descriptor 0, 1 or 2 that is closed would be given to the next pipe or file, which would then
-// be taken for stdin. What takes its place fails as it would: EBADF.
+// Opens the descriptors 0, 1 and 2 that are closed. Otherwise the next pipe or file would get such
+// a number and be taken for stdin. They stay unusable: reading and writing fail with EBADF.
 void occupy_standard_descriptors() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;
@@ -36,10 +36,9 @@ void occupy_standard_descriptors() {
 int main(int argc, char** argv) {
   using namespace kclxx::tool;
   occupy_standard_descriptors();
-  // Inherited as ignored, it would keep the children's exit statuses from us.
+  // SIGCHLD may be inherited as ignored, and the system then drops the children's exit statuses.
   std::signal(SIGCHLD, SIG_DFL);
-  // A file too large is an error of write(). A handler and not SIG_IGN, which a child would
-  // inherit.
+  // With a handler a file that is too large is an error of write(). A child would inherit SIG_IGN.
   std::signal(SIGXFSZ, [](int) {});
   CLI::App app(
       "Records, replays and checks dialogues between the KCL MultiLangDaemon and its children, "

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text for people: what the tool's commands print, each thing in one way.
+// How the commands of the tool print values for people.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,8 @@ using detail::printable;
 /// Three digits and a unit: "640 us", "1.5 s", "20 min".
 inline std::string to_text(std::chrono::nanoseconds time) {
   struct unit {
-    double size;  // seconds
-    double begin;
+    double seconds;
+    double min_seconds;  // the shortest time that is printed in this unit
     const char* name;
   };
   static constexpr std::array<unit, 6> units{{{3600, 36000, "h"},
@@ -29,10 +29,10 @@ inline std::string to_text(std::chrono::nanoseconds time) {
                                               {1e-9, 0, "ns"}}};
   if (time.count() == 0) return "0 s";
   const double seconds = std::chrono::duration<double>(time).count();
-  const unit& in = *std::find_if(units.begin(), units.end() - 1,
-                                 [&](const unit& one) { return seconds >= one.begin; });
+  const unit& best = *std::find_if(units.begin(), units.end() - 1,
+                                   [&](const unit& unit) { return seconds >= unit.min_seconds; });
   std::array<char, 40> text{};
-  std::snprintf(text.data(), text.size(), "%.3g %s", seconds / in.size, in.name);
+  std::snprintf(text.data(), text.size(), "%.3g %s", seconds / best.seconds, best.name);
   return text.data();
 }
 

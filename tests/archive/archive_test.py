@@ -4,7 +4,7 @@
 
     archive_test.py BUILD [--lives N] [TEST...]
 
-BUILD has the tool, the sample and the library that is preloaded. What mounts or has a process namespace needs root.
+BUILD has the tool, the sample and the library that is preloaded. Tests that mount, or make process namespaces, need root.
 """
 import collections
 import gzip
@@ -161,7 +161,7 @@ class Archive(unittest.TestCase):
                       name != "_kclxx.probe" and not re.search(r"/\d{12}$", name)]
             self.assertEqual([], staged)
 
-    # What holds for both stores.
+    # The tests below run for both stores.
     def test_lives_and_suspensions_leave_nothing_out_and_nothing_twice(self):
         store, text, chance = self.store(), list(lines(2000)), random.Random(7)
         for life in range(LIVES):

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Preloaded into an archiver: something happens to it at one of its steps in the file system.
-//   STEP_AT=N  STEP_DO=kill|stop|kill-after|stop-after      at the N-th step of this process
-//   STEP_LINK_SECONDS=S    each hard link takes so long     STEP_CLOCK_SECONDS=S    the clock is
-//   wrong by S
+// Is preloaded into an archiver, and kills or suspends it at one of its steps in the file system.
+//   STEP_AT=N STEP_DO=kill|stop|kill-after|stop-after   what happens at, or after, the N-th step
+//   STEP_LINK_SECONDS=S                                 how long each hard link takes
+//   STEP_CLOCK_SECONDS=S                                how far the clock is ahead
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
@@ -17,6 +17,7 @@ long number(const char* name) {
   return value == nullptr ? 0 : std::atol(value);
 }
 
+/// Is called before and after each step.
 void meet(bool is_after) {
   static long steps = 0;
   if (!is_after) ++steps;

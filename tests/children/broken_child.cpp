@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small child that keeps every rule of `kclxx check`, and with --break WAY breaks one: the rule
-// of that name, or the one that check_test.cpp names. With --fault NAME it has a mistake that an
-// author could make, or a habit, whatever rules that breaks. It is written without kclxx on
-// purpose: the library must not be its own judge.
+// A small child that keeps every rule of `kclxx check`. With --break WAY it breaks the rule of that
+// name, or the rule that check_test.cpp has for it. With --fault NAME it has a mistake that an
+// author could make, or a habit, whatever rules that breaks. It is written without kclxx, since the
+// library must not be its own judge.
 //
-// It persists every second batch, throws at records with the data "poison" and prints at "print".
+// It persists every second batch, leaves at records with the data "poison", and prints at "print".
 #include <algorithm>
 #include <csignal>
 #include <cstdint>
@@ -35,7 +35,7 @@ bool is_larger_than_2_mib(const json& record) {
   return data.is_string() && data.get_ref<const std::string&>().size() > 2'800'000;
 }
 
-/// The line with what is not UTF-8, and half a surrogate pair, replaced, for a strict parser.
+/// The line for a strict parser: bytes that are not UTF-8, and half surrogate pairs, are replaced.
 std::string valid_text(std::string_view line) {
   std::string text = kclxx::protocol::replace_invalid_utf8(line);
   const std::string_view high = R"(\ud8)";
@@ -60,7 +60,7 @@ bool trips_over(std::string_view rule, const json& message, std::string_view lin
     return std::any_of(records.begin(), records.end(), holds);
   };
   const auto any_null = [&](const char* field) {
-    return any_record([&](const json& one) { return is_null(one, field); });
+    return any_record([&](const json& record) { return is_null(record, field); });
   };
   const auto has = [&](std::string_view text) { return line.find(text) != line.npos; };
   const json behind = message.value("millisBehindLatest", json(0));
@@ -73,11 +73,11 @@ bool trips_over(std::string_view rule, const json& message, std::string_view lin
   if (rule == "long-line") return line.size() > 10'000'000;
   if (rule == "large-record") return any_record(is_larger_than_2_mib);
   if (rule == "aggregated-records") {
-    return any_record([](const json& one) { return one.value("subSequenceNumber", 0) > 0; });
+    return any_record([](const json& record) { return record.value("subSequenceNumber", 0) > 0; });
   }
   if (rule == "long-line-in-pieces") return line.size() > 50'000 && has("\u30ad");
   if (rule == "empty-data") {
-    return any_record([](const json& one) { return one.value("data", json()) == ""; });
+    return any_record([](const json& record) { return record.value("data", json()) == ""; });
   }
   if (rule == "line-separators") return has("\u2028");
   if (rule == "long-lag") return behind.is_number() && behind > std::int64_t{1} << 31;
@@ -132,7 +132,7 @@ void outlive(int signal_number) {
   handle(signal_number, [](int which) { was_terminated = which == SIGTERM ? 1 : was_terminated; });
 }
 
-/// False: another process has this name, which is free again when that one has ended.
+/// Takes a name until the end of this process. False: another process has it.
 bool take_name(const std::string& name) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -141,7 +141,7 @@ bool take_name(const std::string& name) {
   return ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
-/// False: the file is there already; it is removed.
+/// Makes the file. False: it existed, and is removed.
 bool make_lock_file(const std::string& name) {
   const int fd = ::open(name.c_str(), O_CREAT | O_EXCL | O_WRONLY, 0600);
   if (fd < 0) ::unlink(name.c_str());
@@ -152,7 +152,7 @@ constexpr std::string_view poison = "cG9pc29u";
 constexpr std::string_view print = "cHJpbnQ=";
 constexpr std::string_view json_text = "eyJ";  // how {" begins
 
-/// What a processor takes that reads JSON.
+/// Whether a processor that reads JSON understands the data.
 bool is_understood(const json& data) {
   return data.is_null() || data == "" || data == poison || data == print ||
          data.get_ref<const std::string&>().starts_with(json_text);
@@ -162,8 +162,8 @@ class broken_child {
  public:
   int run() {
     std::string line;
-    while (wait_for_input() && read_line(line)) {
-      if (std::cin.eof()) break;  // no newline: not a whole line
+    while (read_line(line)) {
+      if (std::cin.eof()) break;  // no newline: the line is not whole
       was_called_ = true;
       const json message = json::parse(valid_text(line), nullptr, false);
       if (message.is_discarded()) {
@@ -180,12 +180,7 @@ class broken_child {
   }
 
  private:
-  /// Broken: it reads what there is, and takes that for all.
-  static bool wait_for_input() {
-    if (broken("line-in-pieces")) read_only_what_there_is();
-    return true;
-  }
-
+  /// Takes the bytes that are there for a whole line.
   static void read_only_what_there_is() {
     pollfd input{STDIN_FILENO, POLLIN, 0};
     ::poll(&input, 1, -1);
@@ -193,6 +188,7 @@ class broken_child {
   }
 
   static bool read_line(std::string& line) {
+    if (broken("line-in-pieces")) read_only_what_there_is();
     if (!has_fault("buffer of 64 KiB")) return static_cast<bool>(std::getline(std::cin, line));
     line.clear();
     for (int c = 0; line.size() < (1 << 16) && (c = std::cin.get()) != '\n';) {
@@ -235,7 +231,8 @@ class broken_child {
            R"(,"subSequenceNumber":)" + sub.dump() + "}";
   }
 
-  /// Asks, waits, and gives the error's name; empty: it is persisted.
+  /// Asks for a checkpoint, and waits for the answer. Returns the error's name; empty: it
+  /// succeeded.
   std::string ask(const json& sequence, const json& sub) {
     write(checkpoint_line(sequence, sub));
     pollfd input{STDIN_FILENO, POLLIN, 0};
@@ -249,7 +246,8 @@ class broken_child {
       }
       std::exit(1);
     }
-    if (broken("answer-in-pieces")) ::fcntl(STDIN_FILENO, F_SETFL, 0);  // of the next one all
+    if (broken("answer-in-pieces"))
+      ::fcntl(STDIN_FILENO, F_SETFL, 0);  // the next line is read whole
     if (broken("unknown-fields-in-answer") && line.find("tomorrow") != std::string::npos) {
       std::exit(1);
     }
@@ -257,7 +255,7 @@ class broken_child {
     return error.is_null() ? "" : error.get<std::string>();
   }
 
-  /// The same, again and again; gives the error that lasts.
+  /// Asks for a checkpoint until it succeeds, or cannot. Returns the last error.
   std::string persist(const json& sequence, const json& sub, bool again = true) {
     if (broken("checkpoint-after-named-start") && start_ == "LATEST") return "";
     if (lease_is_gone_ && !broken("no-checkpoint-after-lease-is-gone")) return "ShutdownException";
@@ -343,15 +341,15 @@ class broken_child {
       hang();
     }
     bool is_poisoned = false;
-    for (const json& one : records) {
-      if (has_fault("understands JSON alone") && !is_understood(one.at("data"))) return false;
-      if (one.at("data") == poison) is_poisoned = true;
-      if (one.at("data") == print) std::fputs("printed without a newline", stdout);
+    for (const json& record : records) {
+      if (has_fault("understands JSON alone") && !is_understood(record.at("data"))) return false;
+      if (record.at("data") == poison) is_poisoned = true;
+      if (record.at("data") == print) std::fputs("printed without a newline", stdout);
     }
     if (is_poisoned) {
       if (broken("poison-exit")) hang();
       if (broken("poison-checkpoint")) persist_up_to(records.back());
-      // As one that processes on a thread of its own: the status comes first.
+      // A child that processes on a thread of its own answers before it fails.
       has_failed_ = broken("poison-stays") || broken("poison-shard-end") ||
                     broken("poison-at-shutdown") || has_fault("fails later");
       return has_failed_;
@@ -367,10 +365,11 @@ class broken_child {
     return true;
   }
 
-  /// Without reading an answer before the last one is asked for.
+  /// Asks for a checkpoint of each record before it reads any answer.
   void ask_for_each(const json& records) const {
-    for (const json& one : records) {
-      write(checkpoint_line(one.at("sequenceNumber"), one.value("subSequenceNumber", json(0))));
+    for (const json& record : records) {
+      write(
+          checkpoint_line(record.at("sequenceNumber"), record.value("subSequenceNumber", json(0))));
     }
     std::string line;
     for (std::size_t i = 0; i < records.size(); ++i) std::getline(std::cin, line);
@@ -393,7 +392,7 @@ class broken_child {
     persist(sequence, sub);
   }
 
-  /// False: it could not be, and the child leaves.
+  /// Persists the end of the shard. False: it cannot, and the child leaves.
   bool end_shard(bool is_old) {
     if (has_failed_ && !broken("poison-shard-end")) return false;
     if (broken("shard-end") || (broken("shard-end-old") && is_old)) return true;
@@ -423,8 +422,8 @@ class broken_child {
   bool is_ended_ = false;
   bool was_asked_to_shut_down_ = false;
   bool lease_is_gone_ = false;
-  bool has_dropped_ = false;  // a position whose checkpoint failed
-  bool has_failed_ = false;   // at a record, after its status
+  bool has_dropped_ = false;  ///< it has dropped a position whose checkpoint failed
+  bool has_failed_ = false;   ///< it has failed at a record, after the status of its batch
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// forking_child JOURNAL FORM: notes each record that a handler has in the file JOURNAL, and forks
-// at the record "fork". The copy returns to the library; at "fork and throw" it throws, at "fork
-// and end" it calls _exit, at "fork and run" it executes a program.
+// forking_child JOURNAL FORM: notes each record that a handler gets in the file JOURNAL, and forks
+// at the record "fork". The copy returns to the library. At "fork and throw" it throws, at "fork
+// and end" it calls _exit, and at "fork and run" it executes a program.
 #include <chrono>
 #include <fcntl.h>
 #include <map>
@@ -20,7 +20,7 @@ using kclxx::record;
 
 std::string journal;
 
-/// One write, so that lines of processes do not mix.
+/// Appends a line in one write, so that the lines of several processes do not mix.
 void note(const std::string& text) {
   const int file = ::open(journal.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   const std::string line = text + "\n";
@@ -29,8 +29,8 @@ void note(const std::string& text) {
 }
 
 /// Returns whether this is a copy now.
-bool process(const record& one) {
-  const std::string what(one.data());
+bool process(const record& record) {
+  const std::string what(record.data());
   note(what);
   if (!what.starts_with("fork")) return false;
   const pid_t copy = ::fork();
@@ -47,8 +47,8 @@ bool process(const record& one) {
 }
 
 void process_batch(const kclxx::record_batch& batch) {
-  for (const record& one : batch) {
-    if (process(one)) return;
+  for (const record& record : batch) {
+    if (process(record)) return;
   }
 }
 
@@ -63,7 +63,7 @@ class plain final : public kclxx::record_processor {
   }
 };
 
-/// Forks in the handler of a checkpoint; timers have the other records.
+/// Forks in the handler of a checkpoint. Timers get the other records.
 class elsewhere final : public kclxx::record_processor {
  public:
   explicit elsewhere(const kclxx::shard_context& shard) : shard_(shard) {}
@@ -72,10 +72,11 @@ class elsewhere final : public kclxx::record_processor {
   }
   void process_records(kclxx::record_batch batch,
                        const kclxx::checkpointer& checkpointer) override {
-    for (const record& one : batch) {
-      const auto shared = std::make_shared<record>(one);
-      if (one.data().starts_with("fork")) {
-        checkpointer.async_checkpoint(one, [shared, batch](std::error_code) { process(*shared); });
+    for (const record& record : batch) {
+      const auto shared = std::make_shared<kclxx::record>(record);
+      if (record.data().starts_with("fork")) {
+        checkpointer.async_checkpoint(record,
+                                      [shared, batch](std::error_code) { process(*shared); });
       } else {
         shard_.after(0ms, [shared, batch] { process(*shared); });
       }
@@ -87,7 +88,7 @@ class elsewhere final : public kclxx::record_processor {
 };
 
 kclxx::processor_factory make(const std::string& form) {
-  const auto one_by_one = [](const record& one) { process(one); };
+  const auto one_by_one = [](const record& record) { process(record); };
   const kclxx::parallel_options side_by_side{.lanes = 4, .order = kclxx::order::none};
   if (form == "each") return kclxx::each(one_by_one);
   if (form == "batches") return kclxx::batches(process_batch);

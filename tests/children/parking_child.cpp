@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// parking_child OUTPUT [FAILING]: appends each record's data to OUTPUT as a line, and keeps its
-// position in OUTPUT.SHARD: what that covers is left out. It parks the records whose data begins
-// with FAILING after two attempts.
+// parking_child OUTPUT [FAILING]: appends each record's data to OUTPUT as a line, and keeps the
+// position in OUTPUT.SHARD. It leaves out records that the position covers. It parks the records
+// whose data begins with FAILING, after two attempts.
 #include <cstdlib>
 #include <fstream>
 #include <stdexcept>
@@ -14,15 +14,15 @@ int main(int argc, char** argv) {
   const std::string output = argc > 1 ? argv[1] : "";
   const std::string failing = argc > 2 ? argv[2] : "";
   return kclxx::run(kclxx::each(
-      [&](const kclxx::record& one, const kclxx::shard_context& shard) {
+      [&](const kclxx::record& record, const kclxx::shard_context& shard) {
         const std::string kept = output + "." + shard.shard_id();
         std::string position = "TRIM_HORIZON/0";
         std::ifstream(kept) >> position;
-        if (one.position() <= *kclxx::sequence_position::from_string(position)) return;
-        const std::string data(one.data());
+        if (record.position() <= *kclxx::sequence_position::from_string(position)) return;
+        const std::string data(record.data());
         if (!failing.empty() && data.starts_with(failing)) throw std::runtime_error("refused");
         std::ofstream(output, std::ios::app) << data << "\n";
-        std::ofstream(kept) << to_string(one.position()) << "\n";
+        std::ofstream(kept) << to_string(record.position()) << "\n";
       },
       {.max_attempts = 2,
        .initial_backoff = std::chrono::milliseconds(1),

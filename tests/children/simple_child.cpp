@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A child without the library, for the tests of the tool: it answers, and does what its arguments
-// ask for.
-//   simple_child [EACH...] [N:WHAT...]
-// EACH happens in every batch, N:WHAT in the N-th, before its status.
+// A child without the library, for the tests of the tool. It answers each action, and does what its
+// arguments tell before the status of a batch: a WHAT in every batch, N:WHAT in the N-th.
+//   simple_child [WHAT...] [N:WHAT...]
 #include <cstdlib>
 #include <iostream>
 #include <map>
@@ -33,7 +32,7 @@ std::string action_of(const std::string& line) {
   return line.substr(begin, line.find('"', begin) - begin);
 }
 
-/// Asks, and reads the answer.
+/// Asks for a checkpoint, and reads the answer. Returns whether it has succeeded.
 bool checkpoint(const std::string& line) {
   say(line);
   std::string reply;
@@ -41,7 +40,7 @@ bool checkpoint(const std::string& line) {
   return reply.find(R"("error":null)") != std::string::npos;
 }
 
-/// False: no status is to follow.
+/// Does what an argument tells. Returns false when no status must follow.
 bool obey(const std::string& what) {
   if (what == "checkpoint") {
     while (!checkpoint(null_checkpoint)) {
@@ -81,8 +80,8 @@ bool obey(const std::string& what) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::vector<std::string> each;
-  std::multimap<int, std::string> at;
+  std::vector<std::string> in_every_batch;
+  std::multimap<int, std::string> by_batch;
   std::string at_end;
   int exit_status = 0;
   for (int i = 1; i < argc; ++i) {
@@ -93,9 +92,9 @@ int main(int argc, char** argv) {
     } else if (word == "late") {
       at_end = null_checkpoint;
     } else if (colon == std::string::npos) {
-      each.push_back(word);
+      in_every_batch.push_back(word);
     } else {
-      at.emplace(std::stoi(word.substr(0, colon)), word.substr(colon + 1));
+      by_batch.emplace(std::stoi(word.substr(0, colon)), word.substr(colon + 1));
     }
   }
   int batches = 0;
@@ -104,9 +103,11 @@ int main(int argc, char** argv) {
     bool has_status = true;
     if (action == "processRecords") {
       ++batches;
-      for (const std::string& what : each) has_status = obey(what) && has_status;
-      const auto [begin, end] = at.equal_range(batches);
-      for (auto one = begin; one != end; ++one) has_status = obey(one->second) && has_status;
+      for (const std::string& what : in_every_batch) has_status = obey(what) && has_status;
+      const auto [begin, end] = by_batch.equal_range(batches);
+      for (auto entry = begin; entry != end; ++entry) {
+        has_status = obey(entry->second) && has_status;
+      }
     }
     if (action == "shardEnded") checkpoint(null_checkpoint);
     if (has_status) answer(action);

@@ -2,9 +2,9 @@
 """A child without the library, for `kclxx replay --effects`: each record becomes a row of a table that survives it.
 
 usage: table_child.py HOW FILE
-  exactly-once   rows and position are one commit; what the table has already is left out
-  at-least-once  what comes twice becomes a row twice
-  buffered       two batches wait for their commit, and are checkpointed all the same
+  exactly-once   rows and position are one commit; records that the table has are left out
+  at-least-once  a record that comes twice becomes two rows
+  buffered       two batches wait for their commit, though they are checkpointed
 """
 import base64
 import json
@@ -41,9 +41,9 @@ buffered = []
 
 def process(records):
     if how == "exactly-once":
-        records = [one for one in records if int(one["sequenceNumber"]) > table.position]
-    rows = [one["sequenceNumber"] + " " + base64.b64decode(one["data"]).decode() for one in records]
-    position = max((int(one["sequenceNumber"]) for one in records), default=-1)
+        records = [record for record in records if int(record["sequenceNumber"]) > table.position]
+    rows = [record["sequenceNumber"] + " " + base64.b64decode(record["data"]).decode() for record in records]
+    position = max((int(record["sequenceNumber"]) for record in records), default=-1)
     buffered.append((rows, position))
     while len(buffered) > (2 if how == "buffered" and records else 0):
         table.commit(*buffered.pop(0))

@@ -37,14 +37,14 @@ void say(const std::string& text) {
   if (!is_quiet()) std::cerr << text + "\n";
 }
 
-/// A line in the file that JOURNAL names, if it does: what several shards of a process did.
+/// Appends a line to the file that JOURNAL names, if it is set. Several shards of a process do so.
 void note(const std::string& text) {
   const char* const file = std::getenv("JOURNAL");
   if (file == nullptr) return;
   std::ofstream(file, std::ios::app) << std::to_string(::getpid()) + " " + text + "\n";
 }
 
-/// Figures of all kinds; two are bad.
+/// Metrics of all kinds, of which two are invalid.
 std::vector<kclxx::own_metric> own_metrics(const kclxx::observer::shard_names&) {
   using type = kclxx::own_metric::metric_type;
   return {{"clicks_total",
@@ -57,10 +57,10 @@ std::vector<kclxx::own_metric> own_metrics(const kclxx::observer::shard_names&) 
           {"queue_depth", "Length of the queue.", type::gauge, {{"empty", ""}}, 1}};
 }
 
-/// What the own log function waits for.
+/// The mutex that the program's own log function locks.
 std::mutex log_mutex;
 
-/// A log function that notes its copies, since the first call.
+/// A log function that notes its copies, from the first call on.
 class noted_log {
  public:
   noted_log() = default;
@@ -118,7 +118,7 @@ class obedient : public kclxx::record_processor {
     } else if (what == "write to 1") {
       if (::write(1, "raw", 3) != 3) say("write failed");
     } else if (what == "run a program") {
-      // Its stdin, its signals, and all the descriptors that it got.
+      // The program shows its stdin, its signals, and all descriptors that it has inherited.
       if (std::system("cat; echo stdin ended >&2; grep -E 'Sig(Ign|Blk)' /proc/self/status >&2; "
                       "ls -l /proc/self/fd >&2") != 0) {
         say("system failed");
@@ -134,7 +134,7 @@ class obedient : public kclxx::record_processor {
     } else if (what == "wait for stop") {
       note("waits");
       std::promise<void> stop;
-      // libstdc++ calls it before those that are older, of which one may hang.
+      // libstdc++ calls the newest stop_callback first. An older one may hang.
       const std::stop_callback at_stop(context_.stop_token(), [&] { stop.set_value(); });
       stop.get_future().wait();
       say("stopped");
@@ -213,7 +213,7 @@ class obedient : public kclxx::record_processor {
 
   void act_at_stop(const std::string& what, const kclxx::checkpointer& checkpointer) {
     if (what == "lock and checkpoint; a stop_callback wants the lock") {
-      // What many programs do.
+      // Many programs do this.
       at_stop_.emplace(context_.stop_token(), [this] {
         const std::lock_guard lock(mutex_);
         say("stop heard");
@@ -250,7 +250,7 @@ class obedient : public kclxx::record_processor {
     }
   }
 
-  // Called in a thread that a batch started: until its callback has returned, as a timer runs then.
+  // Waits in a thread that a batch has started until its callback has returned: then a timer runs.
   void wait_for_the_return() {
     const auto returned = std::make_shared<std::promise<void>>();
     context_.after(0ms, [returned] { returned->set_value(); });
@@ -270,8 +270,8 @@ class obedient : public kclxx::record_processor {
   std::vector<std::thread> threads_;
   std::atomic<int> batches_ = 0;
   bool hangs_in_destructor_ = false;
-  kclxx::sequence_position position_{"0"};           // of the record that is obeyed
-  std::optional<kclxx::checkpointer> checkpointer_;  // that callbacks get
+  kclxx::sequence_position position_{"0"};           ///< that of the record that is obeyed
+  std::optional<kclxx::checkpointer> checkpointer_;  ///< that of the last batch
   std::mutex mutex_;
   std::optional<std::stop_callback<std::function<void()>>> at_stop_;
 };
@@ -322,7 +322,7 @@ int main(int argc, char** argv) {
       options.log = [](const kclxx::log_entry&) { std::this_thread::sleep_for(1h); };
     }
     if (argument == "helper_before_run") {
-      // With nothing of this process's but what it was started with.
+      // The helper keeps no descriptor of this process but those that it was started with.
       const char* const start = "sleep 60 </dev/null >/dev/null 2>&1 & echo $! copy >>\"$JOURNAL\"";
       if (std::system(start) != 0) say("system failed");
     }

@@ -10,7 +10,7 @@ import fnmatch
 import re
 import unittest
 
-from pages import ROOT
+from pages import FENCE, ROOT
 
 LIBRARIES = {"Boost": "boost/", "nlohmann_json": "nlohmann/", "CLI11": "CLI/", "libcurl": "curl/"}
 EFFECTS = re.compile("thread|mutex|shared_mutex|condition_variable|future|semaphore|latch|barrier|iostream|fstream|csignal|"
@@ -88,6 +88,16 @@ class Includes(unittest.TestCase):
         self.assertEqual([], found)
         self.assertEqual({row.pattern for row in rows()}, used, "a row is for files that exist")
         self.assertGreater(count, 100)
+
+    def test_each_path_in_the_maps_exists(self):
+        """A source file stands there without its extension, and in a table of src/ without that."""
+        missing = []
+        for page in ("docs/architecture.md", "docs/host/README.md", "AGENTS.md"):
+            for path in re.findall(r"`([\w*.-]+/[\w*./-]*)`", FENCE.sub("", (ROOT / page).read_text())):
+                folders = (ROOT, ROOT / "src", ROOT / "src/kclxx")
+                if not any(list(folder.glob(path + end)) for folder in folders for end in ("", ".hpp", ".cpp")):
+                    missing.append(f"{page}: {path}")
+        self.assertEqual([], missing)
 
     def test_an_include_against_the_table_is_found(self):
         for path, text in [("src/kclxx/io/a.cpp", '#include "protocol/a.hpp"'), ("src/kclxx/io/a.cpp", "#include <CLI/CLI.hpp>"),

@@ -41,20 +41,20 @@ std::vector<diagnostic> checked(const std::string& text, const kcl_choice& kcl =
 
 /// A sound file with these lines in place of those of the same keys.
 properties sound_with(const std::string& lines, const kcl_choice& kcl) {
-  const properties more = parse_properties(lines);
-  properties all = parse_properties(sound(kcl));
-  for (const property& one : more) {
-    std::erase_if(all, [&](const property& old) { return old.key == one.key; });
+  const properties added = parse_properties(lines);
+  properties entries = parse_properties(sound(kcl));
+  for (const property& entry : added) {
+    std::erase_if(entries, [&](const property& old) { return old.key == entry.key; });
   }
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
+  entries.insert(entries.end(), added.begin(), added.end());
+  return entries;
 }
 
 std::string text_of(const std::vector<diagnostic>& found) {
   std::string result;
-  for (const diagnostic& one : found) {
-    result +=
-        (one.level == severity::error ? "error: " : "warning: ") + one.what + "\n" + one.why + "\n";
+  for (const diagnostic& finding : found) {
+    result += (finding.level == severity::error ? "error: " : "warning: ") + finding.what + "\n" +
+              finding.why + "\n";
   }
   return result;
 }
@@ -66,9 +66,9 @@ std::string with(const std::string& lines, const kcl_choice& kcl = kcl3) {
 
 /// What is found in a sound file without the lines that begin so.
 std::vector<diagnostic> without(const std::string& beginning, const kcl_choice& kcl = kcl3) {
-  auto all = parse_properties(sound(kcl));
-  std::erase_if(all, [&](const property& one) { return one.key.starts_with(beginning); });
-  return check(all, {look, false, kcl});
+  auto entries = parse_properties(sound(kcl));
+  std::erase_if(entries, [&](const property& entry) { return entry.key.starts_with(beginning); });
+  return check(entries, {look, false, kcl});
 }
 
 /// What is found when the daemon's reader has printed this of a sound file with these lines.
@@ -79,16 +79,16 @@ std::string read_as(const std::string& printed, const std::string& lines = "",
 }
 
 std::vector<diagnostic> found_in(const std::string& command, const executable_look& at = look) {
-  auto all = parse_properties(sound(kcl3));
-  all.front().value = command;
-  return check(all, {at});
+  auto entries = parse_properties(sound(kcl3));
+  entries.front().value = command;
+  return check(entries, {at});
 }
 
 /// All that is found; empty: nothing.
 std::string what(const std::string& command, const executable_look& at = look) {
-  std::string all;
-  for (const diagnostic& one : found_in(command, at)) all += one.what + "\n";
-  return all;
+  std::string texts;
+  for (const diagnostic& finding : found_in(command, at)) texts += finding.what + "\n";
+  return texts;
 }
 
 }  // namespace
@@ -102,14 +102,14 @@ TEST_CASE("the shipped files have no diagnostics but their program, which is the
           "[diagnostics]") {
   for (const char* name : {"properties/aws.properties", "properties/local.properties"}) {
     CAPTURE(name);
-    const auto all =
+    const auto entries =
         parse_properties(kclxx::test::read_file(std::string(KCLXX_SOURCE_DIR "/") + name));
-    REQUIRE_FALSE(all.empty());
-    const auto found = check(all, {look});
+    REQUIRE_FALSE(entries.empty());
+    const auto found = check(entries, {look});
     REQUIRE(found.size() == 1);
     CHECK(contains(found.front().what, "executableName names \"./"));
     const auto at_home = [](const std::string&) { return executable_state::ok; };
-    CHECK(check(all, {at_home}).empty());
+    CHECK(check(entries, {at_home}).empty());
   }
 }
 
@@ -146,8 +146,8 @@ TEST_CASE("the step after which KCL 2 cannot be used is a warning, and the one b
           "[diagnostics]") {
   const std::string step = "clientVersionConfig=CLIENT_VERSION_CONFIG_COMPATIBLE_WITH_2X";
   const auto found = [&](const std::string& line, const std::string& core) {
-    const auto all = parse_properties(sound(kcl3) + line);
-    return check(all, {look, false, {kcl_version::kcl3, core}});
+    const auto entries = parse_properties(sound(kcl3) + line);
+    return check(entries, {look, false, {kcl_version::kcl3, core}});
   };
   for (const char* core : {"", "3.5.0", "3.10.1"}) {
     CAPTURE(core);
@@ -203,16 +203,16 @@ TEST_CASE("defaults that are seldom what is wanted are warnings", "[diagnostics]
 
 TEST_CASE("a missing regionName is no problem when AWS_REGION or each client has one",
           "[diagnostics]") {
-  auto all = parse_properties(sound(kcl3));
-  std::erase_if(all, [](const property& property) { return property.key == "regionName"; });
-  CHECK(check(all, {look, false}).size() == 1);
-  CHECK(check(all, {look, true}).empty());
+  auto entries = parse_properties(sound(kcl3));
+  std::erase_if(entries, [](const property& property) { return property.key == "regionName"; });
+  CHECK(check(entries, {look, false}).size() == 1);
+  CHECK(check(entries, {look, true}).empty());
   for (const char* key :
        {"kinesisClient.region", "dynamoDbClient.region", "cloudWatchClient.region"}) {
-    CHECK(check(all, {look}).size() == 1);
-    all.push_back({key, "eu-west-1", 0, ""});
+    CHECK(check(entries, {look}).size() == 1);
+    entries.push_back({key, "eu-west-1", 0, ""});
   }
-  CHECK(check(all, {look}).empty());
+  CHECK(check(entries, {look}).empty());
 }
 
 TEST_CASE("the executable is looked for as the daemon would start it", "[diagnostics]") {
@@ -267,9 +267,9 @@ TEST_CASE("a program that is elsewhere is not looked for, but its name is", "[di
 }
 
 TEST_CASE("what only a shell understands is a warning", "[diagnostics]") {
-  for (const char* rest : {"\"a b\"", "> log", "2>&1", "| tee log", "1 &", "&& next", "'x'"}) {
-    CAPTURE(rest);
-    const auto found = found_in(std::string("/bin/child ") + rest);
+  for (const char* argument : {"\"a b\"", "> log", "2>&1", "| tee log", "1 &", "&& next", "'x'"}) {
+    CAPTURE(argument);
+    const auto found = found_in(std::string("/bin/child ") + argument);
     REQUIRE(found.size() == 1);
     CHECK(found.front().level == severity::warning);
     CHECK(contains(found.front().why, "There is no shell"));
@@ -320,9 +320,9 @@ TEST_CASE("two keys for one field are named, since their order is undefined", "[
   for (const std::pair<const char*, const char*>& pair :
        {std::pair("kinesisEndpoint", "kinesisClient"),
         std::pair("dynamoDBEndpoint", "dynamoDbClient")}) {
-    const std::string other = std::string(pair.second) + ".endpointOverride";
-    CHECK(contains(with(std::string(pair.first) + "=http://a\n" + other + "=http://b\n"),
-                   std::string(pair.first) + " is set together with " + other));
+    const std::string endpoint = std::string(pair.second) + ".endpointOverride";
+    CHECK(contains(with(std::string(pair.first) + "=http://a\n" + endpoint + "=http://b\n"),
+                   std::string(pair.first) + " is set together with " + endpoint));
   }
   CHECK(contains(with("awsCredentialsProvider=DefaultCredentialsProvider"), "is repeated as"));
 }
@@ -340,9 +340,9 @@ TEST_CASE("what has no effect is a warning, what stops the daemon an error", "[d
 }
 
 TEST_CASE("a diagnostic of the environment names the variable", "[diagnostics]") {
-  auto all = parse_properties(sound(kcl3));
-  all.push_back({"maxRecords", "$N", 0, "KCLXX_PROPERTY_maxRecords"});
-  const auto found = check(all, {look});
+  auto entries = parse_properties(sound(kcl3));
+  entries.push_back({"maxRecords", "$N", 0, "KCLXX_PROPERTY_maxRecords"});
+  const auto found = check(entries, {look});
   REQUIRE(found.size() == 1);
   CHECK(found.front().origin == "KCLXX_PROPERTY_maxRecords");
 }

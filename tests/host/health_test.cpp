@@ -70,17 +70,17 @@ class metrics_folder {
 TEST_CASE("a child is alive until its callback runs for too long, and its death is not its fault",
           "[process][health]") {
   const metrics_folder folder;
-  scripted_daemon one(
+  scripted_daemon daemon(
       {child, "fast_metrics"},
       {.input_file = {}, .environment = {"KCLXX_METRICS_DIR=" + folder.path().string()}});
-  start(one);
+  start(daemon);
   const auto is_alive = [&] { return health(folder.path(), {"--stuck-after", "2"}); };
   REQUIRE(eventually([&] {
     return health(folder.path()).out.find("no handler is stuck in 1 shard") != std::string::npos;
   }));
   CHECK(is_alive().status == 0);
 
-  one.records({"sleep"});
+  daemon.records({"sleep"});
   REQUIRE(eventually([&] { return is_alive().status == 1; }));
   const std::string line = is_alive().out;
   CHECK_THAT(line,
@@ -88,8 +88,8 @@ TEST_CASE("a child is alive until its callback runs for too long, and its death 
                       "stuck: a handler or callback of process "));
   CHECK(health(folder.path()).status == 0);
 
-  one.kill();
-  one.wait_exit();
+  daemon.kill();
+  daemon.wait_exit();
   const auto dead = is_alive();
   CHECK(dead.status == 0);
   CHECK_THAT(dead.out,

@@ -9,10 +9,10 @@
 using namespace kclxx::host;
 
 TEST_CASE("the stream of the ARN comes first", "[launch]") {
-  const auto all = parse_properties(
+  const auto entries = parse_properties(
       "streamName=other\nstreamArn=arn:aws:kinesis:eu-central-1:123456789012:stream/mine");
-  CHECK(stream_name(all, kcl_version::kcl2) == "mine");
-  CHECK(stream_name(all, kcl_version::kcl3) == "mine");
+  CHECK(stream_name(entries, kcl_version::kcl2) == "mine");
+  CHECK(stream_name(entries, kcl_version::kcl3) == "mine");
 }
 
 TEST_CASE("the daemon and its children get the same worker id", "[launch]") {

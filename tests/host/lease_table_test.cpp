@@ -21,33 +21,33 @@ namespace {
 
 /// The text of tables.json that has this name.
 std::string text_of(const std::string& name) {
-  static const std::string all = kclxx::test::read_file(KCLXX_TABLES);
+  static const std::string tables = kclxx::test::read_file(KCLXX_TABLES);
   const std::string key = "\n\"" + name + "\":\n";
-  const std::size_t begin = all.find(key) + key.size();
-  const std::size_t end = std::min(all.find(",\n\"", begin), all.rfind("\n}"));
-  return all.substr(begin, end - begin);
+  const std::size_t begin = tables.find(key) + key.size();
+  const std::size_t end = std::min(tables.find(",\n\"", begin), tables.rfind("\n}"));
+  return tables.substr(begin, end - begin);
 }
 
 scan table(const std::string& name) { return parse_scan(text_of(name)); }
 
 /// What is seen in scans of this table, so many seconds apart.
 picture seen(const std::string& name, std::vector<int> seconds = {0}) {
-  observation all(12s);
-  for (const int at : seconds) all.add(table(name), std::chrono::seconds(at));
-  return all.look();
+  observation scans(12s);
+  for (const int at : seconds) scans.add(table(name), std::chrono::seconds(at));
+  return scans.look();
 }
 
-const shard_state& shard(const picture& all, int number) {
-  for (const shard_state& one : all.shards) {
-    if (one.lease.shard == "shardId-00000000000" + std::to_string(number)) return one;
+const shard_state& shard(const picture& table, int number) {
+  for (const shard_state& shard : table.shards) {
+    if (shard.lease.shard == "shardId-00000000000" + std::to_string(number)) return shard;
   }
   FAIL("no shard " << number);
-  return all.shards.front();
+  return table.shards.front();
 }
 
-bool has_note(const picture& all, bool is_problem, const std::string& text) {
-  for (const note& one : all.notes) {
-    if (one.is_problem == is_problem && contains(one.text, text)) return true;
+bool has_note(const picture& table, bool is_problem, const std::string& text) {
+  for (const note& remark : table.notes) {
+    if (remark.is_problem == is_problem && contains(remark.text, text)) return true;
   }
   return false;
 }
@@ -63,15 +63,86 @@ std::string error_of(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a sequence number has its record's arrival, if it is one of Kinesis'", "[leases]") {
-  // With the arrival that AWS shows for it in its documents: 1545084650.987.
-  CHECK(arrival_of("49590338271490256608559692538361571095921575989136588898") == 1545084650);
-  CHECK(arrival_of("49545115243490985018280067714973144582180062593244200961") == std::nullopt);
-  for (const char* text :
-       {"", "TRIM_HORIZON", "1", "4959033827149025660855969253836157109592157598913658889x",
-        "99999999999999999999999999999999999999999999999999999999"}) {
-    CHECK(arrival_of(text) == std::nullopt);
+TEST_CASE("a shard can have the positions of its own records, and of no other shard's",
+          "[leases]") {
+  // The stream and the record of "Getting started" in AWS's documents.
+  const std::string first = "49546986683135544286507457935754639466300920667981217794";
+  const std::string record = "49546986683135544286507457936321625675700192471156785154";
+  const std::string of_older = "49543463076548007577105092703039560359975228518395019266";
+  const std::string of_newer = "49590338271490256608559692538361571095921575989136588898";
+  const stream_shard open{"shardId-000000000000", first, ""};
+  CHECK(can_be_in(open, first));
+  CHECK(can_be_in(open, record));
+  CHECK_FALSE(can_be_in(open, of_older));
+  CHECK_FALSE(can_be_in(open, of_newer));
+  const stream_shard closed{"shardId-000000000000", first, record};
+  CHECK(can_be_in(closed, record));
+  CHECK_FALSE(can_be_in(closed, record.substr(0, 55) + "9"));
+  // Numbers of another kind have their range alone.
+  CHECK(can_be_in({"s", "100", ""}, "100"));
+  CHECK_FALSE(can_be_in({"s", "100", ""}, "99"));
+  CHECK_FALSE(can_be_in({"s", "100", "120"}, "121"));
+  // What is no number, or whose range is not known, is not judged.
+  for (const std::string& text : {std::string("TRIM_HORIZON"), std::string(), std::string("099"),
+                                  std::string(400'000, '1')}) {
+    CHECK(can_be_in(open, text));
   }
+  CHECK(can_be_in({"s", "", ""}, "1"));
+}
+
+namespace {
+
+/// What is said of a table of four shards whose stream has these shards.
+picture seen_beside(const std::vector<stream_shard>& shards) {
+  scan rows = table("moving_1");
+  rows.stream = "clicks";
+  rows.shards = shards;
+  observation scans(12s);
+  scans.add(rows, 0s);
+  return scans.look();
+}
+
+/// The shards whose records the table has, each of which begins with the number at its checkpoint.
+std::vector<stream_shard> shards_of_table() {
+  std::vector<stream_shard> shards;
+  for (const lease& row : table("moving_1").leases) {
+    shards.push_back({row.shard, row.sequence_number, ""});
+  }
+  return shards;
+}
+
+}  // namespace
+
+TEST_CASE("rows of another stream are told in one line: two streams under one applicationName",
+          "[leases]") {
+  const std::string begin = "rows that the stream clicks cannot have: ";
+  CHECK_FALSE(has_note(seen_beside(shards_of_table()), true, ""));
+  CHECK_FALSE(has_note(seen_beside({}), true, ""));  // not known
+
+  std::vector<stream_shard> other_stream = shards_of_table();
+  for (stream_shard& shard : other_stream) {
+    shard.first_number = table("leader_killed_1").leases[1].sequence_number;
+  }
+  const picture mixed = seen_beside(other_stream);
+  CHECK(mixed.is_stuck());
+  CHECK(has_note(mixed, true, begin + "shardId-000000000000 at ~"));
+  CHECK(has_note(mixed, true, " and 1 more: another stream is read under this applicationName"));
+  CHECK(std::count_if(mixed.notes.begin(), mixed.notes.end(),
+                      [](const note& remark) { return remark.is_problem; }) == 1);
+
+  std::vector<stream_shard> fewer = shards_of_table();
+  fewer.pop_back();
+  CHECK(has_note(seen_beside(fewer), true,
+                 begin + "shardId-000000000003, which it does not have: another stream"));
+
+  // A shard that has ended leaves the stream before its row leaves the table.
+  scan ended = table("children");
+  for (const lease& row : ended.leases) {
+    if (!row.has_ended()) ended.shards.push_back({row.shard, "", ""});
+  }
+  observation scans(12s);
+  scans.add(ended, 0s);
+  CHECK_FALSE(has_note(scans.look(), true, ""));
 }
 
 TEST_CASE("1: an owner that has not renewed for the interval is stuck, and not before",
@@ -99,31 +170,31 @@ TEST_CASE("2: a lease without an owner (removed) is free, and stuck when nobody 
 TEST_CASE("a free lease names the leader that has yet to assign it", "[leases]") {
   scan free = table("leader_killed_1");
   free.leases[1].owner.clear();
-  observation all(12s);
-  all.add(free, 0s);
-  CHECK(shard(all.look(), 1).cause ==
+  observation scans(12s);
+  scans.add(free, 0s);
+  CHECK(shard(scans.look(), 1).cause ==
         "no worker has it: the leader host-1 has yet to assign it; if none runs, start one");
 }
 
 TEST_CASE("a shard whose row is gone is stuck, and named by its hash keys", "[leases]") {
   const auto of = [](const std::vector<std::pair<std::string, std::string>>& ranges,
-                     const std::string& more = "") {
+                     const std::string& attributes = "") {
     std::string items;
     int number = 0;
     for (const auto& [first, last] : ranges) {
       items += (items.empty() ? "" : ",") + std::string(R"({"leaseKey":{"S":"s-)") +
                std::to_string(++number) + R"("},"leaseCounter":{"N":"1"},"checkpoint":{"S":"1"},)" +
                R"("startingHashKey":{"S":")" + first + R"("},"endingHashKey":{"S":")" + last +
-               "\"}" + more + "}";
+               "\"}" + attributes + "}";
     }
     return parse_scan("{\"Items\":[" + items + "]}");
   };
   const auto problems = [](const scan& table, std::vector<int> seconds = {0}) {
-    observation all(12s);
-    for (const int at : seconds) all.add(table, std::chrono::seconds(at));
+    observation scans(12s);
+    for (const int at : seconds) scans.add(table, std::chrono::seconds(at));
     std::vector<std::string> found;
-    for (const note& one : all.look().notes) {
-      if (one.is_problem) found.push_back(one.text.substr(0, one.text.find(':')));
+    for (const note& remark : scans.look().notes) {
+      if (remark.is_problem) found.push_back(remark.text.substr(0, remark.text.find(':')));
     }
     return found;
   };
@@ -148,18 +219,18 @@ TEST_CASE("a shard whose row is gone is stuck, and named by its hash keys", "[le
                  R"("startingHashKey":{"S":"-1"}}]})") ==
         "Items[0]: startingHashKey is not a whole number");
   // A scan that came while leases were made is not believed.
-  observation made(12s);
-  made.add(of({{"0", last}}), 0s);
-  made.add(of({{"0", "100"}}), 12s);
-  CHECK_FALSE(has_note(made.look(), true, "no lease covers"));
+  observation scans(12s);
+  scans.add(of({{"0", last}}), 0s);
+  scans.add(of({{"0", "100"}}), 12s);
+  CHECK_FALSE(has_note(scans.look(), true, "no lease covers"));
 }
 
 TEST_CASE("shards that kclxx local knows to have no lease are named", "[leases]") {
   CHECK(has_note(
       [] {
-        observation all(12s);
-        all.add(parse_scan(R"({"Items":[],"kclxxUnleased":["shardId-1"]})"), 0s);
-        return all.look();
+        observation scans(12s);
+        scans.add(parse_scan(R"({"Items":[],"kclxxUnleased":["shardId-1"]})"), 0s);
+        return scans.look();
       }(),
       true, "the shard shardId-1 has no lease"));
 }
@@ -167,17 +238,17 @@ TEST_CASE("shards that kclxx local knows to have no lease are named", "[leases]"
 TEST_CASE("3: a hand-over is one for 35 s, and then a checkpointOwner that stayed", "[leases]") {
   const picture early = seen("hand_over", {0, 34});
   std::optional<shard_state> handed;
-  for (const shard_state& one : early.shards) {
-    if (!one.lease.checkpoint_owner.empty()) handed = one;
+  for (const shard_state& shard : early.shards) {
+    if (!shard.lease.checkpoint_owner.empty()) handed = shard;
   }
   REQUIRE(handed);
   CHECK(handed->state == lease_state::handing_over);
   CHECK(early.is_handing_over());
   const picture late = seen("hand_over", {0, 12, 35});
-  for (const shard_state& one : late.shards) {
-    if (one.lease.shard != handed->lease.shard) continue;
-    CHECK(one.state == lease_state::stuck);
-    CHECK(one.cause ==
+  for (const shard_state& shard : late.shards) {
+    if (shard.lease.shard != handed->lease.shard) continue;
+    CHECK(shard.state == lease_state::stuck);
+    CHECK(shard.cause ==
           "host-1 has to hand it over to host-2, and has not for 35 s: restart host-1");
   }
 }
@@ -193,19 +264,19 @@ TEST_CASE("4: a shard at its end is fine with children, and stuck without (their
 }
 
 TEST_CASE("5: a child waits until its parent has ended (which was made undone)", "[leases]") {
-  const picture all = seen("waiting_child");
-  const shard_state& child = shard(all, 4);
+  const picture table = seen("waiting_child");
+  const shard_state& child = shard(table, 4);
   CHECK(child.state == lease_state::waits);
   CHECK(child.cause == "until shardId-000000000000 has ended");
-  CHECK_FALSE(all.is_stuck());
+  CHECK_FALSE(table.is_stuck());
 }
 
 TEST_CASE("6: a leader that has ended is named, though its lock is still there", "[leases]") {
-  observation all(12s);
-  all.add(table("leader_killed_1"), 0s);
-  CHECK_FALSE(has_note(all.look(), true, ""));
-  all.add(table("leader_killed_2"), 12s);
-  const picture late = all.look();
+  observation scans(12s);
+  scans.add(table("leader_killed_1"), 0s);
+  CHECK_FALSE(has_note(scans.look(), true, ""));
+  scans.add(table("leader_killed_2"), 12s);
+  const picture late = scans.look();
   CHECK(late.is_leader_moving == false);
   CHECK(has_note(late, true, "the leader host-1 has ended: no lease is assigned"));
   CHECK(contains(shard(late, 1).cause, "there is no leader to give it to another"));
@@ -220,10 +291,11 @@ TEST_CASE("7: a table of KCL 3 without a leader's row has no leader", "[leases]"
 }
 
 TEST_CASE("8: rows that KCL 2 cannot read are named, and who can take a lease then", "[leases]") {
-  const picture all = seen("mixed_fleet", {0, 12});
-  CHECK(all.client_version == "CLIENT_VERSION_UPGRADE_FROM_2X");
-  CHECK(all.other_rows == std::vector<std::string>{"Migration3.0", "host-2"});
-  CHECK(contains(shard(all, 1).cause, "if none of KCL 3 runs, start one; KCL 2 cannot take it"));
+  const picture table = seen("mixed_fleet", {0, 12});
+  CHECK(table.client_version == "CLIENT_VERSION_UPGRADE_FROM_2X");
+  CHECK(table.other_rows == std::vector<std::string>{"Migration3.0", "host-2"});
+  CHECK(contains(shard(table, 1).cause,
+                 "start a worker of KCL 3 if none runs; KCL 2 cannot take it"));
 }
 
 TEST_CASE("9: an empty table tells that no worker has begun", "[leases]") {
@@ -233,15 +305,15 @@ TEST_CASE("9: an empty table tells that no worker has begun", "[leases]") {
 }
 
 TEST_CASE("10: counters that move are fine, however old the checkpoint is", "[leases]") {
-  observation all(12s);
-  all.add(table("moving_1"), 0s);
-  all.add(table("moving_2"), 4s);
-  const picture now = all.look();
+  observation scans(12s);
+  scans.add(table("moving_1"), 0s);
+  scans.add(table("moving_2"), 4s);
+  const picture now = scans.look();
   CHECK_FALSE(now.is_stuck());
-  for (const shard_state& one : now.shards) {
-    CHECK(one.state == lease_state::ok);
-    CHECK(one.is_moving == true);
-    REQUIRE(one.arrival);
+  for (const shard_state& shard : now.shards) {
+    CHECK(shard.state == lease_state::ok);
+    CHECK(shard.is_moving == true);
+    REQUIRE(shard.arrival);
   }
   const std::string text = to_table(now, *now.shards.front().arrival + 345'600);
   CHECK(contains(text, "  4 days  ok\n"));
@@ -254,12 +326,12 @@ TEST_CASE("one scan does not tell what moves, and says so", "[leases]") {
 }
 
 TEST_CASE("leader and version of KCL 3.0 to 3.4 come from the table beside", "[leases]") {
-  scan all = table("kcl_3_4");
-  CHECK_FALSE(all.leader);
-  all.add_coordinator_state(text_of("kcl_3_4-CoordinatorState"));
-  REQUIRE(all.leader);
-  CHECK(all.leader->owner == "host-1");
-  CHECK(all.client_version == "CLIENT_VERSION_3X");
+  scan rows = table("kcl_3_4");
+  CHECK_FALSE(rows.leader);
+  rows.add_coordinator_state(text_of("kcl_3_4-CoordinatorState"));
+  REQUIRE(rows.leader);
+  CHECK(rows.leader->owner == "host-1");
+  CHECK(rows.client_version == "CLIENT_VERSION_3X");
   for (const std::string beside : {"CoordinatorState", "WorkerMetricStats"}) {
     CHECK(contains(error_of(text_of("kcl_3_4-" + beside)),
                    "Items[0]: no leaseKey: this is the table of the application with -" + beside));
@@ -294,51 +366,75 @@ TEST_CASE("what is no scan, or not all of one, is told with its place", "[leases
 }
 
 TEST_CASE("the table aligns its columns, and shows no control characters", "[leases]") {
-  scan all;
-  all.leases.push_back({"shardId-0", "a\x1b[31m", "", 7, "TRIM_HORIZON", "0", {}});
-  all.leases.push_back({"shardId-1", "", "", 12345, std::string(56, '4'), "2", {}});
-  all.backlogs["shardId-0"] = {1200, 64'000};
+  scan rows;
+  rows.leases.push_back({"shardId-0", "a\x1b[31m", "", 7, "TRIM_HORIZON", "0", {}});
+  rows.leases.push_back({"shardId-1", "", "", 12345, std::string(56, '4'), "2", {}});
+  rows.backlogs["shardId-0"] = {1200, 64'000};
   observation seen_once(12s);
-  seen_once.add(all, 0s);
-  const picture one = seen_once.look();
+  seen_once.add(rows, 0s);
+  const picture table = seen_once.look();
   CHECK(
-      to_table(one, 0) ==
+      to_table(table, 0) ==
       "shard      owner      counter  moves  checkpoint         age   lag  oldest  state\n"
       "shardId-0  a\\x1b[31m        7  -      TRIM_HORIZON/0       -  1200    64 s  held\n"
       "shardId-1  -            12345  -      ~44444444444444/2    -     -       -  free: no worker "
       "has it: if none runs, start one\n"
+      "worker     leases  oldest checkpoint   lag\n"
+      "a\\x1b[31m       1                  -  1200\n"
       "note: whether counters move is not known from one scan\n");
-  CHECK(to_tsv(one) ==
-        "shard\tsequence_number\tsub_sequence_number\towner\tcounter\tlag\toldest_milliseconds\n"
-        "shardId-0\tTRIM_HORIZON\t0\ta\\x1b[31m\t7\t1200\t64000\n"
+  CHECK(to_tsv(table, 0) ==
+        "shard\tsequence_number\tsub_sequence_number\towner\tcounter\tlag\toldest_milliseconds\t"
+        "moves\tage_seconds\tstate\tcause\n"
+        "shardId-0\tTRIM_HORIZON\t0\ta\\x1b[31m\t7\t1200\t64000\t-\t-\theld\t-\n"
         "shardId-1\t" +
-            std::string(56, '4') + "\t2\t-\t12345\t-\t-\n");
+            std::string(56, '4') +
+            "\t2\t-\t12345\t-\t-\t-\t-\tfree\tno worker has it: if none runs, start one\n");
 }
 
 TEST_CASE("no form shows anything that a terminal could obey, or that makes a row or a field",
           "[leases]") {
   const std::string bad = kclxx::test::obeyed_text();
-  scan all;
-  all.leases.push_back({bad, bad, bad, 7, bad, bad, {bad}});
+  scan rows;
+  rows.leases.push_back({bad, bad, bad, 7, bad, bad, {bad}});
   observation seen_once(12s);
-  seen_once.add(all, 0s);
-  const picture one = seen_once.look();
-  const std::string tsv = to_tsv(one);
+  seen_once.add(rows, 0s);
+  const picture seen_table = seen_once.look();
+  const std::string tsv = to_tsv(seen_table, 0);
   CHECK(std::count(tsv.begin(), tsv.end(), '\n') == 2);  // with the names of the fields
-  CHECK(std::count(tsv.begin(), tsv.end(), '\t') == 12);
+  CHECK(std::count(tsv.begin(), tsv.end(), '\t') == 20);
   std::string fields = tsv.substr(tsv.find('\n') + 1);
   std::erase(fields, '\t');
-  for (const std::string& text : {fields, to_json(one, bad, 0, true)}) {
+  for (const std::string& text : {fields, to_json(seen_table, bad, 0, true)}) {
     CHECK_FALSE(kclxx::test::has_obeyed(text));
     CHECK_FALSE(kclxx::test::has_raw_byte(text));
   }
-  const std::string table = to_table(one, 0);
+  const std::string table = to_table(seen_table, 0);
   for (std::size_t at = 0; at < table.size();) {
     const std::size_t end = table.find('\n', at);
     CHECK_FALSE(kclxx::test::has_obeyed(table.substr(at, end - at)));
     at = end + 1;
   }
-  CHECK(std::count(table.begin(), table.end(), '\n') < 6);
+  CHECK(std::count(table.begin(), table.end(), '\n') < 8);
+}
+
+TEST_CASE("each worker has a line: its leases, the oldest checkpoint, and the lag that is known",
+          "[leases]") {
+  scan rows = table("hand_over");
+  for (lease& row : rows.leases) row.owner = row.shard.ends_with("0") ? "host-2" : "host-1";
+  rows.leases[1].sequence_number = "SHARD_END";
+  rows.leases[3].owner.clear();
+  rows.backlogs["shardId-000000000000"] = {7, 1000};
+  rows.backlogs["shardId-000000000001"] = {0, std::nullopt};
+  observation scans(12s);
+  scans.add(rows, 0s);
+  const std::int64_t arrival = *arrival_of(rows.leases[2].sequence_number);
+  CHECK(contains(to_table(scans.look(), arrival + 5),
+                 "worker  leases  oldest checkpoint  lag\n"
+                 "host-1       1                5 s    -\n"
+                 "host-2       1                5 s    7\n"));
+  CHECK(contains(to_json(scans.look(), "my-app", arrival + 5, true),
+                 R"("workers":[{"worker":null,"leases":1,"oldest_checkpoint_age_seconds":5},)"
+                 R"({"worker":"host-1","leases":1,"oldest_checkpoint_age_seconds":5},)"));
 }
 
 TEST_CASE("JSON has what the table has", "[leases]") {

@@ -150,11 +150,11 @@ esac
   }
 
   static std::string row(const std::string& shard, const std::string& checkpoint,
-                         const std::string& counter = "7", const std::string& more = "") {
+                         const std::string& counter = "7", const std::string& attributes = "") {
     return R"({"leaseKey": {"S": ")" + shard + R"("}, "leaseOwner": {"S": "host-1"}, )" +
            R"("checkpoint": {"S": ")" + checkpoint +
            R"("}, "checkpointSubSequenceNumber": {"N": "3"}, "kclxxStream": {"S": "clicks"}, )" +
-           more + R"("leaseCounter": {"N": ")" + counter + "\"}}";
+           attributes + R"("leaseCounter": {"N": ")" + counter + "\"}}";
   }
   void show(const std::string& rows, const std::string& file = "table") const {
     write(file, "{\"Items\": [" + rows + "]}");
@@ -246,6 +246,26 @@ TEST_CASE("a row that changes between the read and the write stays as it is", "[
   CHECK(contains(seen.out, "0 of 1 rows were written"));
 }
 
+TEST_CASE("with a stream the leases of another stream are told in one line", "[leases]") {
+  const rewind_box box(
+      rewind_box::row("shardId-1", "103") + ", " + rewind_box::row("shardId-2", "103"),
+      R"({"ShardId": "shardId-1", "SequenceNumberRange": {)"
+      R"("StartingSequenceNumber": "104"}}, {"ShardId": "shardId-2", )"
+      R"("SequenceNumberRange": {"StartingSequenceNumber": "103"}})");
+  const auto seen = box.rewind({"--stream", "clicks", "--region", "eu-north-1",
+                                "--kinesis-endpoint-url", "http://127.0.0.1:1"});
+  CAPTURE(seen.out, seen.err);
+  CHECK(seen.status == 1);
+  CHECK(contains(seen.out, "\nstuck: rows that the stream clicks cannot have: shardId-1 at 103: "));
+  CHECK(contains(box.read("asked"),
+                 "kinesis list-shards --stream-name clicks --output json --region eu-north-1 "
+                 "--endpoint-url http://127.0.0.1:1\n"));
+  box.write("shards", "[]");
+  const auto garbled = box.rewind({"--stream", "clicks"});
+  CHECK(garbled.status == 5);
+  CHECK(contains(garbled.err, "kclxx leases: what aws kinesis prints: it is no object\n"));
+}
+
 TEST_CASE("each kind of row has its outcome in a rewind", "[leases]") {
   const auto of = [](const std::string& rows, std::vector<std::string> options,
                      const std::string& shards = R"({"ShardId": "shardId-1"})") {
@@ -296,8 +316,10 @@ TEST_CASE("what a rewind cannot use is told in one line", "[leases]") {
   is_told({"--rewind", "yesterday"}, 2, "--rewind yesterday is no TRIM_HORIZON");
   is_told({"--rewind", "2999-01-01T00:00:00Z"}, 2, "is in the future");
   is_told({"--yes"}, 2, "--yes is for --rewind and --restore");
-  is_told({"--rewind", "LATEST", "--endpoint-url", "http://127.0.0.1:1"}, 2,
-          "give --kinesis-endpoint-url, too");
+  for (const char* asks_kinesis : {"--rewind", "--stream"}) {
+    is_told({asks_kinesis, "LATEST", "--endpoint-url", "http://127.0.0.1:1"}, 2,
+            "give --kinesis-endpoint-url, too");
+  }
   is_told({"--rewind", "LATEST", "--shard", "shardId-9"}, 5, "has no lease of shardId-9");
   is_told({"--restore", "none"}, 5, "none cannot be read");
   is_told({"--restore", "shards"}, 5, "shards \"table\" is missing");

@@ -127,7 +127,11 @@ class Monitoring(unittest.TestCase):
                                                 'error="ThrottlingException",' + f'shard="shardId-{shard}"')
                                 and line.endswith(" 1") for line in scraped))
         times = [line for line in scraped if line.startswith("node_textfile_mtime_seconds{")]
-        self.assertEqual(len(times), 2)
+        self.assertEqual(len(times), 3)  # of two shards, and of the leases
+        stream = 'application="billing",'
+        self.assertIn(f'kclxx_leases_gained_total{{{stream}stream="orders"}} 2', scraped)
+        self.assertIn(f'kclxx_leases_ended_total{{{stream}reason="failed",stream="orders"}} 2', scraped)
+        self.assertIn(f'kclxx_leases_ended_total{{{stream}reason="lost",stream="orders"}} 0', scraped)
 
     def test_node_exporter_accepts_the_own_figures_of_one_program_on_two_streams(self):
         streams = (("billing", "orders"), ("billing-eu", "orders-eu"))
@@ -154,7 +158,7 @@ class Monitoring(unittest.TestCase):
             child.call({"action": "shardEnded"})
             self.assertEqual(child.end(), 0)
             self.assertEqual(child.log.count(logged), 1, child.log)
-            self.assertEqual(self.names(), [])
+            self.assertEqual(self.names(), ["kclxx-leases.billing.orders.prom"])
 
     def test_the_alert_rules_are_right(self):
         for arguments in (["check", "rules", MONITORING / "kclxx-alerts.yml"],

@@ -13,9 +13,9 @@ namespace {
 
 using pairs = std::vector<std::pair<std::string, std::string>>;
 
-pairs pairs_of(const properties& all) {
+pairs pairs_of(const properties& entries) {
   pairs result;
-  for (const property& property : all) result.emplace_back(property.key, property.value);
+  for (const property& property : entries) result.emplace_back(property.key, property.value);
   return result;
 }
 
@@ -78,27 +78,27 @@ TEST_CASE("a \\u without four digits is refused with its line", "[properties]") 
 }
 
 TEST_CASE("a property knows the line it begins on", "[properties]") {
-  const auto all = parse_properties("# 1\r\na=\\\r\n  1\n\n! 5\r b=2\rc=3");
-  REQUIRE(all.size() == 3);
-  CHECK(all[0].line == 2);
-  CHECK(all[1].line == 6);
-  CHECK(all[2].line == 7);
+  const auto entries = parse_properties("# 1\r\na=\\\r\n  1\n\n! 5\r b=2\rc=3");
+  REQUIRE(entries.size() == 3);
+  CHECK(entries[0].line == 2);
+  CHECK(entries[1].line == 6);
+  CHECK(entries[2].line == 7);
 }
 
 TEST_CASE("of a key that is there twice the last one is found", "[properties]") {
-  const auto all = parse_properties("a=1\nb=2\na=3");
-  CHECK(all.size() == 3);
-  REQUIRE(find(all, "a", kcl_version::kcl3) != nullptr);
-  CHECK(find(all, "a", kcl_version::kcl3)->value == "3");
-  CHECK(find(all, "A", kcl_version::kcl3) == nullptr);
+  const auto entries = parse_properties("a=1\nb=2\na=3");
+  CHECK(entries.size() == 3);
+  REQUIRE(find(entries, "a", kcl_version::kcl3) != nullptr);
+  CHECK(find(entries, "a", kcl_version::kcl3)->value == "3");
+  CHECK(find(entries, "A", kcl_version::kcl3) == nullptr);
 }
 
 TEST_CASE("what is written is read as the same", "[properties]") {
   const pairs hard{{"a b", " leading, trailing "},    {"#x", "!y"}, {"=:", "\\ \t\n\r\f"},
                    {"k\u00e9y", "\U0001F600 \u20ac"}, {"", ""},     {"u0041", "\\u0041"}};
-  properties all;
-  for (const auto& [key, value] : hard) all.push_back({key, value, 0, ""});
-  const std::string text = write_properties(all);
+  properties entries;
+  for (const auto& [key, value] : hard) entries.push_back({key, value, 0, ""});
+  const std::string text = write_properties(entries);
   CHECK(parsed(text) == hard);
   CHECK(
       text.find_first_not_of("\n !\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`"

@@ -65,11 +65,11 @@ TEST_CASE("under capture the daemon is asked to stop, and not the capture",
   const termination_count counted;
   captured_dialogue dialogue({child}, captured_dialogue::error_output::piped);
   const auto await = [&](const std::string& text) {
-    std::string all;
-    for (std::string one = dialogue.read(1); !one.empty(); one = dialogue.read(1)) {
-      if ((all += one).find(text) != std::string::npos) return;
+    std::string output;
+    for (std::string byte = dialogue.read(1); !byte.empty(); byte = dialogue.read(1)) {
+      if ((output += byte).find(text) != std::string::npos) return;
     }
-    FAIL(all << " has no " << text);
+    FAIL(output << " has no " << text);
   };
   dialogue.send(initialize + "\n");
   await(R"("responseFor":"initialize")");
@@ -97,7 +97,7 @@ TEST_CASE("under replay no process is asked to stop", "[process][replay][worker_
   CHECK(counted.get() == 0);
 }
 
-TEST_CASE("what is not a whole line is passed on at once", "[process][capture]") {
+TEST_CASE("the beginning of a line is passed on at once", "[process][capture]") {
   captured_dialogue dialogue({"cat"});
   dialogue.send("{\"action\":");
   CHECK(dialogue.read(10) == "{\"action\":");  // not held until its newline
@@ -137,7 +137,7 @@ TEST_CASE("the signal that ended the child is passed on", "[process][capture]") 
         std::string::npos);
 }
 
-TEST_CASE("what one side closes is closed for the other at once", "[process][capture]") {
+TEST_CASE("when one side closes a pipe, the other side sees it at once", "[process][capture]") {
   SECTION("the daemon closes the input") {
     captured_dialogue dialogue({"/bin/sh", "-c", "cat; echo it ended; exec sleep 1000"});
     dialogue.close_input();
@@ -285,7 +285,8 @@ TEST_CASE("a full disk is reported once, and the dialogue continues", "[process]
   CHECK(dialogue.transcript().order.starts_with("d"));
 }
 
-TEST_CASE("what cannot be set up is status 5, before the child is started", "[process][capture]") {
+TEST_CASE("a mistake in the set-up is status 5, before the child is started",
+          "[process][capture]") {
   SECTION("the directory") {
     captured_dialogue dialogue({"/bin/sh", "-c", "echo started"},
                                child_process::error_output::piped, 0, "/proc/nowhere");
@@ -312,7 +313,7 @@ TEST_CASE("a shard's name cannot lead out of the directory", "[process][capture]
   CHECK(dialogue.transcript().head.shard == "../../etc/x y");
 }
 
-TEST_CASE("a line of 20 MB passes; the daemon's is recorded whole, of the child's the beginning",
+TEST_CASE("a line of 20 MB passes; the daemon's is recorded whole, the child's with its beginning",
           "[process][capture]") {
   const std::string line = "{\"x\":\"" + std::string(20'000'000, 'x') + "\"}\n";
   captured_dialogue dialogue({"cat"});

@@ -22,20 +22,20 @@
 
 namespace kclxx::test {
 
-/// A child under `kclxx capture`, with its own directory for the transcript; this side is the
-/// daemon. Whatever waits fails after 30 s.
+/// A child under `kclxx capture`, with a directory of its own for the transcript. The test plays
+/// the daemon. Each wait has a limit of 30 s.
 class captured_dialogue {
  public:
   using error_output = tool::child_process::error_output;
 
-  /// `file_limit`: bytes that a file which the capture writes may have; 0: any number.
-  /// `directory` empty: one of its own, removed at the end.
+  /// `file_limit`: how many bytes a file of the capture may have; 0: any number. `directory`: that
+  /// of the transcript; empty: a new one, which is removed at the end.
   explicit captured_dialogue(const std::vector<std::string>& child,
                              error_output error = error_output::inherited,
                              std::size_t file_limit = 0, const std::string& directory = "")
       : directory_(directory.empty() ? own_directory_.path() : std::filesystem::path(directory)) {
     std::signal(SIGPIPE, [](int) {});  // not ignored: that would be inherited
-    // In a group of its own.
+    // setsid gives the capture a process group of its own.
     std::vector<std::string> command{"setsid",   KCLXX_TOOL,          "capture",
                                      "--output", directory_.string(), "--"};
     if (file_limit > 0) {
@@ -61,15 +61,15 @@ class captured_dialogue {
   }
   void close_input() { capture_->input.close(); }
   void close_output() { capture_->output.close(); }
-  /// Just so many bytes, or up to the end.
+  /// Reads so many bytes, or up to the end.
   std::string read(std::size_t size) { return read_from(capture_->output.get(), size); }
   std::string rest() { return read(std::string::npos); }
   std::string read_error(std::size_t size) { return read_from(capture_->error.get(), size); }
   std::string rest_of_error() { return read_error(std::string::npos); }
-  /// True once nobody reads our end of the input any more.
+  /// Waits until the capture has closed the input. False: it has not.
   [[nodiscard]] bool await_broken_input() const {
     pollfd broken{capture_->input.get(), 0, 0};
-    return ::poll(&broken, 1, patience) == 1 && (broken.revents & POLLERR) != 0;
+    return ::poll(&broken, 1, limit_milliseconds) == 1 && (broken.revents & POLLERR) != 0;
   }
 
   void signal(int number) { capture_->kill(number); }
@@ -80,59 +80,59 @@ class captured_dialogue {
     return *how;
   }
 
-  /// What was recorded; `error` is the reader's.
+  /// The content of the transcript.
   struct recorded {
     std::string name;
     transcript::header head;
-    std::string daemon;  ///< its bytes, but for the last newline
-    std::string child;
+    std::string daemon;  ///< the daemon's bytes without the last newline
+    std::string child;   ///< the child's bytes without the last newline
     std::vector<std::string> daemon_lines;
-    std::string events;  ///< "end_of_input exit 0 "
-    std::string order;   ///< a "d" or a "c" for each line
-    std::string error;
-    std::size_t cut_length = 0;  ///< of the last line that was too long to be recorded
+    std::string events;          ///< "end_of_input exit 0 "
+    std::string order;           ///< a "d" or a "c" for each line
+    std::string error;           ///< the error of the reader, if there was one
+    std::size_t cut_length = 0;  ///< the length of the last line that was too long to be recorded
   };
   [[nodiscard]] recorded transcript() const {
-    recorded all;
+    recorded result;
     try {
       for (const auto& file : std::filesystem::directory_iterator(directory_)) {
-        all.name = file.path().filename().string();
+        result.name = file.path().filename().string();
       }
-      tool::input_file source((directory_ / all.name).string());
-      transcript::reader reader(source, all.name);
-      all.head = reader.head().value();
+      tool::input_file source((directory_ / result.name).string());
+      transcript::reader reader(source, result.name);
+      result.head = reader.head().value();
       std::string daemon_pending;
       std::string child_pending;
       transcript::entry entry;
       while (reader.next(entry)) {
         switch (entry.kind) {
           case transcript::entry_kind::daemon_line:
-            all.order += 'd';
-            append(all.daemon, entry, daemon_pending);
-            all.daemon_lines.emplace_back(entry.line);
+            result.order += 'd';
+            append(result.daemon, entry, daemon_pending);
+            result.daemon_lines.emplace_back(entry.line);
             break;
           case transcript::entry_kind::child_line:
-            all.order += 'c';
-            append(all.child, entry, child_pending);
-            if (entry.whole_length > 0) all.cut_length = entry.whole_length;
+            result.order += 'c';
+            append(result.child, entry, child_pending);
+            if (entry.whole_length > 0) result.cut_length = entry.whole_length;
             break;
           case transcript::entry_kind::end_of_input:
-            all.events += "end_of_input ";
+            result.events += "end_of_input ";
             break;
           case transcript::entry_kind::end_of_output:
-            all.events += "end_of_output ";
+            result.events += "end_of_output ";
             break;
           case transcript::entry_kind::exit:
-            all.events += "exit " + std::to_string(entry.number) + " ";
+            result.events += "exit " + std::to_string(entry.number) + " ";
             break;
           case transcript::entry_kind::killed:
-            all.events += "killed " + std::to_string(entry.number) + " ";
+            result.events += "killed " + std::to_string(entry.number) + " ";
         }
       }
     } catch (const transcript::transcript_error& error) {
-      all.error = error.what();
+      result.error = error.what();
     }
-    return all;
+    return result;
   }
   [[nodiscard]] std::size_t file_count() const {
     return static_cast<std::size_t>(
@@ -149,9 +149,10 @@ class captured_dialogue {
   }
 
  private:
-  static constexpr int patience = 30'000;  // milliseconds
+  static constexpr int limit_milliseconds = 30'000;
 
-  // Between the lines only: whether the last one had its newline is not recorded.
+  // Adds a newline before each line but the first: the transcript does not tell whether the last
+  // line had one.
   static void append(std::string& bytes, const transcript::entry& entry, std::string& pending) {
     bytes += pending;
     pending = "\n";
@@ -162,7 +163,8 @@ class captured_dialogue {
     std::vector<char> piece(std::size_t{1} << 18);
     while (text.size() < size) {
       pollfd readable{fd, POLLIN, 0};
-      if (::poll(&readable, 1, patience) != 1) throw std::runtime_error("nothing to read: " + text);
+      if (::poll(&readable, 1, limit_milliseconds) != 1)
+        throw std::runtime_error("nothing to read: " + text);
       const ssize_t n = ::read(fd, piece.data(), std::min(piece.size(), size - text.size()));
       if (n <= 0) break;
       text.append(piece.data(), static_cast<std::size_t>(n));

@@ -132,7 +132,7 @@ TEST_CASE("10,000 records in a line of 14 MB work, and the memory is given back"
   daemon.expect_checkpoint("10001");
   daemon.expect_status("processRecords");
   daemon.answer();
-  const std::size_t with_batch = daemon.most_resident_kib();
+  const std::size_t with_batch = daemon.peak_resident_kib();
   const std::size_t slack = 3000;  // KiB
   SECTION("after 16 smaller lines") {
     for (std::uint64_t i = 0; i < 17; ++i) {

@@ -27,7 +27,8 @@ inline void start(scripted_daemon& daemon) {
 /// A child with these flags that was initialized.
 class started_child : public scripted_daemon {
  public:
-  explicit started_child(std::vector<std::string> flags = {}) : scripted_daemon(command(flags)) {
+  explicit started_child(std::vector<std::string> flags = {}, const start_options& options = {})
+      : scripted_daemon(command(flags), options) {
     start(*this);
   }
 
@@ -38,8 +39,8 @@ class started_child : public scripted_daemon {
   }
 };
 
-/// While it lives, each SIGTERM to this process, which plays a daemon, is counted; no call of the
-/// test is interrupted. Make it while the process has one thread.
+/// While it exists, counts each SIGTERM to this process, which plays a daemon. It interrupts no
+/// call of the test. Make it while the process has one thread.
 class termination_count {
  public:
   termination_count() {
@@ -60,7 +61,7 @@ class termination_count {
   termination_count(const termination_count&) = delete;
   termination_count& operator=(const termination_count&) = delete;
 
-  /// The first one is waited for: it may be on its way to the thread.
+  /// Waits for the first SIGTERM, which may be on its way to the thread.
   [[nodiscard]] int await_first() const {
     static_cast<void>(eventually([this] { return count_ > 0; }));
     return count_;

@@ -80,9 +80,11 @@ TEST_CASE("a program that a callback starts has default signals, no stdin, and n
 #endif
 }
 
-TEST_CASE("a stdout that is full holds up neither the exit nor, once it is read, a line",
+TEST_CASE("a full stdout, blocking or not, holds up neither the exit nor, once read, a line",
           "[process][P31]") {
-  started_child daemon({"manual"});
+  const bool is_non_blocking = GENERATE(false, true);
+  CAPTURE(is_non_blocking);
+  started_child daemon({"manual"}, {.stdout_is_non_blocking = is_non_blocking});
   const int actions = 2000;  // whose statuses are more than a pipe holds
   for (int i = 0; i < actions; ++i) {
     daemon.send(R"({"action":"tuneUp)" + std::to_string(i) + R"("})");

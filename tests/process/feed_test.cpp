@@ -81,11 +81,11 @@ std::string figures_in(const std::string& out) {
 TEST_CASE("each line is a record, whatever its bytes, with the number of its line as its key",
           "[feed]") {
   const feed_box box;
-  const auto all = box.feed("a\n\n\xff\xfe\r\nlast", {});
-  CAPTURE(all.err);
-  CHECK(all.status == 0);
+  const auto result = box.feed("a\n\n\xff\xfe\r\nlast", {});
+  CAPTURE(result.err);
+  CHECK(result.status == 0);
   CHECK(box.read("out") == "0 1 a\n0 2 \n0 3 \xff\xfe\r\n0 4 last\n");
-  CHECK(figures_in(all.out) == "4 put, 4 delivered, 4 covered\n");
+  CHECK(figures_in(result.out) == "4 put, 4 delivered, 4 covered\n");
 }
 
 TEST_CASE("lines of one key go to one shard, and each shard is stated, also one without a line",
@@ -278,12 +278,12 @@ TEST_CASE("a rate does not slow down what an earlier run has covered", "[feed]")
 
 TEST_CASE("what a child did not cover comes again to the next one", "[feed]") {
   const feed_box box;
-  const auto all = box.feed("1\n2\n3\n4\n5\n", {"--restart", "--batch", "2"}, {"4"});
-  CAPTURE(all.out, all.err);
-  CHECK(all.status == 0);
-  CHECK(figures_in(all.out) == "5 put, 5 delivered, 5 covered; 1 child died\n");
+  const auto result = box.feed("1\n2\n3\n4\n5\n", {"--restart", "--batch", "2"}, {"4"});
+  CAPTURE(result.out, result.err);
+  CHECK(result.status == 0);
+  CHECK(figures_in(result.out) == "5 put, 5 delivered, 5 covered; 1 child died\n");
   CHECK(box.read("out") == "0 1 1\n0 2 2\n0 3 3\n0 4 4\n0 5 5\n");
-  CHECK(count(all.err, "a child failed") == 1);
+  CHECK(count(result.err, "a child failed") == 1);
   // One that always dies there ends it.
   const auto always = box.feed("1\n2\n", {"--restart", "--batch", "1"}, {"2", "always"});
   CAPTURE(always.err);
@@ -292,11 +292,11 @@ TEST_CASE("what a child did not cover comes again to the next one", "[feed]") {
   CHECK_THAT(always.err, Contains("3 children have failed at the same place"));
 }
 
-TEST_CASE("what no checkpoint covers is a finding", "[feed]") {
+TEST_CASE("records that no checkpoint covers are a finding", "[feed]") {
   const feed_box box;
-  const auto all = box.feed("1\n2\n", {}, {"never"});
-  CHECK(all.status == 1);
-  CHECK(figures_in(all.out) == "2 put, 2 delivered, 0 covered\n");
+  const auto result = box.feed("1\n2\n", {}, {"never"});
+  CHECK(result.status == 1);
+  CHECK(figures_in(result.out) == "2 put, 2 delivered, 0 covered\n");
 }
 
 TEST_CASE("a line that no record can hold ends the input, and what came before is delivered",
@@ -307,22 +307,22 @@ TEST_CASE("a line that no record can hold ends the input, and what came before i
   const std::string most = "key," + std::string(10'485'760 - 7, 'x');
   CHECK(box.feed(most, options).status == 0);
   const std::string longer = GENERATE_COPY(most + "x", most + "x\nb\n", most + most + "\nb\n");
-  const auto all = box.feed("a\n" + longer, options);
-  CHECK(all.status == 4);
-  CHECK(figures_in(all.out) == "1 put, 1 delivered, 1 covered\n");
+  const auto result = box.feed("a\n" + longer, options);
+  CHECK(result.status == 4);
+  CHECK(figures_in(result.out) == "1 put, 1 delivered, 1 covered\n");
   CHECK(
-      all.err.ends_with("kclxx feed: stdin:2: the line is too long: with its partition key a "
-                        "record has at most 10485760 bytes\n"));
+      result.err.ends_with("kclxx feed: stdin:2: the line is too long: with its partition key a "
+                           "record has at most 10485760 bytes\n"));
 }
 
 TEST_CASE("a transcript of feed has both sides, and is played again", "[feed]") {
   const feed_box box;
   REQUIRE(box.feed("1\n2\n", {"--transcript", "made"}).status == 0);
-  const auto made = box.list("made");
-  REQUIRE(made.size() == 1);
-  CHECK(made.front().starts_with("shardId-000000000000-"));
+  const auto files = box.list("made");
+  REQUIRE(files.size() == 1);
+  CHECK(files.front().starts_with("shardId-000000000000-"));
   const auto again =
-      box.kclxx({"replay", "--expect", "made/" + made.front(), "--", KCLXX_PYTHON, "child.py"});
+      box.kclxx({"replay", "--expect", "made/" + files.front(), "--", KCLXX_PYTHON, "child.py"});
   CAPTURE(again.out);
   CHECK(again.status == 0);
   CHECK_THAT(again.out, Contains("2 in 1 batches"));
@@ -343,10 +343,10 @@ TEST_CASE("a line is delivered when it comes, and the first signal asks for a sh
   CHECK(eventually(
       [&] { return std::filesystem::exists(box / "out") && box.read("out") == "0 1 1\n"; }));
   ::kill(tool.pid(), SIGTERM);
-  const auto all = tool.result();
-  CAPTURE(all.err);
-  CHECK(all.status == 0);
-  CHECK(figures_in(all.out) == "1 put, 1 delivered, 1 covered\n");
+  const auto result = tool.result();
+  CAPTURE(result.err);
+  CHECK(result.status == 0);
+  CHECK(figures_in(result.out) == "1 put, 1 delivered, 1 covered\n");
 }
 
 namespace {
@@ -388,15 +388,15 @@ for line in sys.stdin:
 
 }  // namespace
 
-TEST_CASE("after one signal, what is not covered within --grace is left, with a line and a status",
+TEST_CASE("after one signal, records that are not covered within --grace are left, with a status",
           "[feed]") {
   const hanging_box box;
   const int signal = GENERATE(SIGTERM, SIGINT);
-  const auto all = box.feed_and("a,1\n", {"--key", ",", "--grace", "0.1"},
-                                [&](pid_t tool) { ::kill(tool, signal); });
-  CHECK(all.status == 1);
-  CHECK(figures_in(all.out) == "1 put, 0 delivered, 0 covered\n");
-  CHECK(all.err ==
+  const auto result = box.feed_and("a,1\n", {"--key", ",", "--grace", "0.1"},
+                                   [&](pid_t tool) { ::kill(tool, signal); });
+  CHECK(result.status == 1);
+  CHECK(figures_in(result.out) == "1 put, 0 delivered, 0 covered\n");
+  CHECK(result.err ==
         "kclxx feed: children have not shut down within 100 ms (--grace): what they have not "
         "covered is left\n");
 }
@@ -404,22 +404,22 @@ TEST_CASE("after one signal, what is not covered within --grace is left, with a 
 TEST_CASE("when a child has died, the others have no longer than --grace, either", "[feed]") {
   const hanging_box box;
   // Keys of both shards.
-  const auto all =
+  const auto result =
       box.feed_and("a,\nb,\nc,\nd,\ne,\nf,\n",
                    {"--key", ",", "--shards", "2", "--grace", "0.1", "--batch", "1"}, [](pid_t) {});
-  CAPTURE(all.out);
-  CHECK(all.status == 3);
-  CHECK_THAT(all.err, Contains("a child failed: ") && Contains("within 100 ms (--grace)"));
+  CAPTURE(result.out);
+  CHECK(result.status == 3);
+  CHECK_THAT(result.err, Contains("a child failed: ") && Contains("within 100 ms (--grace)"));
 }
 
 TEST_CASE("a second signal ends the children's input at once", "[feed]") {
   const hanging_box box;
-  const auto all = box.feed_and("a,1\n", {"--key", ",", "--grace", "1000"}, [](pid_t tool) {
+  const auto result = box.feed_and("a,1\n", {"--key", ",", "--grace", "1000"}, [](pid_t tool) {
     for (const int signal : {SIGINT, SIGTERM}) ::kill(tool, signal);
   });
-  const bool is_second = all.status == 128 + SIGTERM || all.status == 128 + SIGINT;
+  const bool is_second = result.status == 128 + SIGTERM || result.status == 128 + SIGINT;
   CHECK(is_second);
-  CHECK(all.out.empty());
+  CHECK(result.out.empty());
 }
 
 TEST_CASE("a child that cannot be started, and one that is not there, are status 5", "[feed]") {

@@ -66,12 +66,12 @@ ending end_of(const words& arguments, const std::string& script, int signal) {
   return ending;
 }
 
-/// The same with a child that does this.
+/// Interrupts such a command. Its child runs this script.
 ending interrupt(const words& arguments, const std::string& child, int signal) {
   return end_of(arguments, "echo $$ > \"$0\"; " + child, signal);
 }
 
-/// Of a process that became a child of this one.
+/// The signal that ended a process, which became a child of this process; 0 when it exited.
 int signal_that_ended(pid_t process) {
   int status = 0;
   REQUIRE(::waitpid(process, &status, 0) == process);

@@ -17,8 +17,8 @@ TEST_CASE("a name that cannot be a project's is refused with the reason", "[new]
       {"preinstall", "preinstall is no name: CMake has a target preinstall"},
   }));
   CAPTURE(name);
-  const auto all = box.kclxx({"new", name});
-  CHECK(all.status == 2);
-  CHECK_THAT(all.err, Contains(why));
+  const auto result = box.kclxx({"new", name});
+  CHECK(result.status == 2);
+  CHECK_THAT(result.err, Contains(why));
   CHECK_FALSE(std::filesystem::exists(box / name));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A launcher or a resident of kclxx-share, played by the test.
+// The test plays a launcher or a resident of kclxx-share.
 #pragma once
 
 #include <array>
@@ -50,7 +50,7 @@ inline descriptor bind_at(const fs::path& path) {
   return socket;
 }
 
-/// What a resident would listen with.
+/// The socket of a resident that listens.
 inline descriptor listen_at(const fs::path& path) {
   descriptor socket = bind_at(path);
   REQUIRE(::listen(socket.get(), 16) == 0);
@@ -63,7 +63,7 @@ inline descriptor accept_at(const descriptor& listening) {
   return accepted;
 }
 
-/// What a launcher of this daemon has sent. It is there when this is called, or soon.
+/// The shard that a launcher of this daemon hands over. Blocking: until the launcher has sent it.
 inline handed_shard receive_at(const descriptor& connection, const process_identity& daemon) {
   char byte = 0;
   REQUIRE(::recv(connection.get(), &byte, 1, MSG_PEEK) == 1);
@@ -72,8 +72,8 @@ inline handed_shard receive_at(const descriptor& connection, const process_ident
   return std::move(std::get<handed_shard>(received));
 }
 
-/// A resident in a process of its own, played. It has taken its steps when this is made, or later;
-/// then it waits for its end.
+/// A played resident in a process of its own. It listens when the constructor returns, then takes
+/// its steps, and waits until it is killed.
 class played_resident {
  public:
   using steps = std::function<void(const descriptor& listening)>;
@@ -99,6 +99,7 @@ class played_resident {
   played_resident(const played_resident&) = delete;
   played_resident& operator=(const played_resident&) = delete;
 
+  /// Waits until it has taken its steps.
   void await_steps() const { await(); }
   void kill() {
     if (process_ == -1) return;
@@ -116,7 +117,7 @@ class played_resident {
   open_pipe told_;
 };
 
-/// A launcher, played: connected to the resident.
+/// The connection of a played launcher to the resident.
 inline descriptor connect_to(const fs::path& path) {
   const sockaddr_un address = address_of(path);
   descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
@@ -125,7 +126,7 @@ inline descriptor connect_to(const fs::path& path) {
   return socket;
 }
 
-/// What a resident replies; std::nullopt: the connection has ended.
+/// The reply of a resident; std::nullopt: the connection has ended.
 inline std::optional<reply_message> reply_at(const descriptor& connection) {
   reply_message reply;
   ssize_t size = -1;
@@ -141,7 +142,7 @@ inline shard_message own_message() {
   return message;
 }
 
-/// The path of a socket whose resident was killed, with nothing there.
+/// The path of a socket whose resident was killed, so that no process listens.
 inline fs::path socket_of_killed_resident(const machine& box) {
   const launched only = box.initialized("a");
   fs::path path = box.socket();
@@ -160,9 +161,9 @@ inline words gated(const machine& box) {
 
 inline std::vector<pid_t> waiting_at_gate(const machine& box) {
   std::ifstream in(box / "pids");
-  std::vector<pid_t> all;
-  for (pid_t one = 0; in >> one;) all.push_back(one);
-  return all;
+  std::vector<pid_t> processes;
+  for (pid_t process = 0; in >> process;) processes.push_back(process);
+  return processes;
 }
 
 struct pipes {

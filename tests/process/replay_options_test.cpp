@@ -50,9 +50,9 @@ TEST_CASE("with --expect, what a child wrote after a carriage return is compared
 
 TEST_CASE("with --expect, replay needs a recorded child", "[replay][expect]") {
   replayed tool;
-  const auto all = tool.run({"--expect", tool.dialogue(1)}, {});
-  CHECK(all.status == 4);
-  CHECK_THAT(all.out, Contains("has only the daemon's lines"));
+  const auto result = tool.run({"--expect", tool.dialogue(1)}, {});
+  CHECK(result.status == 4);
+  CHECK_THAT(result.out, Contains("has only the daemon's lines"));
 }
 
 TEST_CASE("a command line that cannot be understood is a usage error", "[replay]") {
@@ -113,9 +113,9 @@ TEST_CASE("with --json, the summary has the same as the text", "[replay]") {
 
 TEST_CASE("a child that prints without end has not answered within the time limit", "[replay]") {
   replayed tool;
-  const auto all = tool.run({"--timeout", "1", tool.dialogue(2)}, {"1:print without end"});
-  CHECK(all.status == 3);
-  CHECK_THAT(all.out, Contains("no status for processRecords within 1 s"));
+  const auto result = tool.run({"--timeout", "1", tool.dialogue(2)}, {"1:print without end"});
+  CHECK(result.status == 3);
+  CHECK_THAT(result.out, Contains("no status for processRecords within 1 s"));
 }
 
 TEST_CASE("a time that is not a number is refused", "[replay]") {

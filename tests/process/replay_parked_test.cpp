@@ -97,7 +97,7 @@ TEST_CASE("a program that keeps its position applies parked records, also those 
   CHECK_THAT(third.out, Contains("2 records of " + shard));
 }
 
-TEST_CASE("each run of parked records has names of its own, which it tells", "[replay][parked]") {
+TEST_CASE("each run of parked records has names of its own, and prints them", "[replay][parked]") {
   const parking_box box;
   // Two streams with the same shard. What has no stream is of the one that it can only be of.
   const std::string of_one = parked("s", "1", "YQ==");
@@ -161,20 +161,20 @@ TEST_CASE("parked records of several files are played by shard, in order, and on
                            parked("s-1", "30", "ZA==") + std::string(300, '\0') + "\n" +
                            R"({"shard":"s-1","sequ)" + std::string(9, '\0') + "\"}\n" +
                            R"({"shard":"s-1","sequenceNum)");
-  const auto all = box.replay({"--parked", "a.jsonl", "b.jsonl"});
-  CAPTURE(all.out, all.err);
-  CHECK(all.status == 0);
+  const auto result = box.replay({"--parked", "a.jsonl", "b.jsonl"});
+  CAPTURE(result.out, result.err);
+  CHECK(result.status == 0);
   const std::string out = box.read("out");  // of two children
   CHECK(out.size() == 10);
   CHECK(out.find('a') < out.find('d'));
   CHECK(out.find('d') < out.find('c'));
   CHECK(out.find('y') < out.find('x'));
-  CHECK_THAT(all.out, Contains("-s-1  a.jsonl, b.jsonl"));
-  CHECK_THAT(all.out, Contains("-s-2  a.jsonl"));
-  CHECK_THAT(all.err, Contains("b.jsonl:3: left out, since it is cut off"));
-  CHECK_THAT(all.err, Contains("b.jsonl:5: left out, since it is cut off"));
-  CHECK_THAT(all.err, Contains("b.jsonl:6: left out, since it is cut off"));
-  CHECK_THAT(all.err, Contains("b.jsonl:7: left out, since it is cut off"));
+  CHECK_THAT(result.out, Contains("-s-1  a.jsonl, b.jsonl"));
+  CHECK_THAT(result.out, Contains("-s-2  a.jsonl"));
+  CHECK_THAT(result.err, Contains("b.jsonl:3: left out, since it is cut off"));
+  CHECK_THAT(result.err, Contains("b.jsonl:5: left out, since it is cut off"));
+  CHECK_THAT(result.err, Contains("b.jsonl:6: left out, since it is cut off"));
+  CHECK_THAT(result.err, Contains("b.jsonl:7: left out, since it is cut off"));
 }
 
 /// Whether a kclxx has it open.
@@ -264,11 +264,11 @@ TEST_CASE("what is no file of parked records is one line, and nothing is played"
   }));
   CAPTURE(line);
   box.write("a.jsonl", parked("s", "1", "YQ==") + line + "\n");
-  const auto all = box.replay({"--parked", "a.jsonl"});
-  CHECK(all.status == 4);
-  CHECK(all.out.empty());
-  CHECK_THAT(all.err, Contains("a.jsonl:2: is not a parked record: "));
-  CHECK_THAT(all.err, Contains(why));
+  const auto result = box.replay({"--parked", "a.jsonl"});
+  CHECK(result.status == 4);
+  CHECK(result.out.empty());
+  CHECK_THAT(result.err, Contains("a.jsonl:2: is not a parked record: "));
+  CHECK_THAT(result.err, Contains(why));
   CHECK_FALSE(std::filesystem::exists(box / "out"));
 }
 
@@ -277,7 +277,7 @@ TEST_CASE("files without a parked record are an error", "[replay][parked]") {
   const std::string text = GENERATE("", "\n\n", R"({"shard":"s","sequ)");
   CAPTURE(text);
   box.write("again.jsonl", text);
-  const auto all = box.kclxx({"replay", "--parked", "again.jsonl", "--", KCLXX_SIMPLE_CHILD});
-  CHECK(all.status == 4);
-  CHECK(contains(all.err, "kclxx replay: there is no parked record in the files\n"));
+  const auto result = box.kclxx({"replay", "--parked", "again.jsonl", "--", KCLXX_SIMPLE_CHILD});
+  CHECK(result.status == 4);
+  CHECK(contains(result.err, "kclxx replay: there is no parked record in the files\n"));
 }

@@ -30,15 +30,15 @@ TEST_CASE("the report is one page that needs nothing from anywhere", "[replay][r
   const std::string fine = tool.dialogue(4, shard_ended);
   const std::string both =
       tool.file("both.jsonl", with_both_sides({"", "ThrottlingException", ""}));
-  const auto all = tool.run({"--report", page_file, fine, both}, {"checkpoint", "2:print"});
-  CHECK(all.status == 1);
+  const auto result = tool.run({"--report", page_file, fine, both}, {"checkpoint", "2:print"});
+  CHECK(result.status == 1);
   const std::string page = read_file(page_file);
   for (const char* outside : {"http:", "https:", "src=", "href=", "url(", "@import"}) {
     CAPTURE(outside);
     CHECK(page.find(outside) == std::string::npos);
   }
   const nlohmann::json data = data_of(page);
-  CHECK(data["summary"] == all.out);
+  CHECK(data["summary"] == result.out);
   REQUIRE(data["shards"].size() == 2);
   const auto value = [&](std::size_t row, const std::string& column) {
     const auto& columns = data["columns"];

@@ -44,22 +44,22 @@ TEST_CASE("what is exactly once stays so, wherever the child is killed", "[repla
   const std::string file = tool.dialogue(8, shard_ended);
   const std::string faults = GENERATE("kill-at=1", "kill-at=5", "kill-at=8", "kill=0.6,seed=3",
                                       "kill=0.5,kill-at=4,throttle=0.2");
-  const auto all = effects_of(tool, "exactly-once", faults, {file});
-  CAPTURE(faults, all.out);
-  CHECK(all.status == 0);
-  CHECK_THAT(all.out, Contains("\n  successors    "));
-  CHECK_THAT(all.out, Contains("effects, compared with those of a run without faults\n"
-                               "  lines         25 the same, 0 lost, 0 extra\nok\n"));
-  CHECK_THAT(all.out, Contains("resumes       after SHARD_END/0"));
+  const auto result = effects_of(tool, "exactly-once", faults, {file});
+  CAPTURE(faults, result.out);
+  CHECK(result.status == 0);
+  CHECK_THAT(result.out, Contains("\n  successors    "));
+  CHECK_THAT(result.out, Contains("effects, compared with those of a run without faults\n"
+                                  "  lines         25 the same, 0 lost, 0 extra\nok\n"));
+  CHECK_THAT(result.out, Contains("resumes       after SHARD_END/0"));
 }
 
 TEST_CASE("a comparison of effects in which no fault happened is no success", "[replay][effects]") {
   replayed tool;
   const std::string file = tool.dialogue(3, shard_ended);
-  const auto all = effects_of(tool, "exactly-once", "kill=0.000001", {file});
-  CHECK(all.status == 1);
-  CHECK_THAT(all.out, Contains("note          kill=1e-06 did not happen: there were "));
-  CHECK_THAT(all.out, Contains("0 lost, 0 extra\n  no fault      happened"));
+  const auto result = effects_of(tool, "exactly-once", "kill=0.000001", {file});
+  CHECK(result.status == 1);
+  CHECK_THAT(result.out, Contains("note          kill=1e-06 did not happen: there were "));
+  CHECK_THAT(result.out, Contains("0 lost, 0 extra\n  no fault      happened"));
   const json report = json::parse(effects_of(tool, "exactly-once", "seed=2", {"--json", file}).out);
   CHECK(report["status"] == 1);
   CHECK(report["effects"]["had_fault"] == false);
@@ -67,21 +67,21 @@ TEST_CASE("a comparison of effects in which no fault happened is no success", "[
 
 TEST_CASE("a comparison of effects without a line is no success", "[replay][effects]") {
   replayed tool;
-  const auto all = tool.replay(
+  const auto result = tool.replay(
       {"--faults", "kill-at=1", "--effects", "{dir}/empty", tool.dialogue(3, shard_ended)},
       {"/bin/sh", "-c", R"(touch "$3/empty"; exec "$0" "$1" "$2" "$3/table")", KCLXX_PYTHON,
        KCLXX_TABLE_CHILD, "exactly-once", "{dir}"});
-  CHECK(all.status == 1);
-  CHECK_THAT(all.out, Contains("0 lost, 0 extra\n  no line       was left"));
+  CHECK(result.status == 1);
+  CHECK_THAT(result.out, Contains("0 lost, 0 extra\n  no line       was left"));
 }
 
 TEST_CASE("what comes twice is extra, line by line", "[replay][effects]") {
   replayed tool;
   const std::string file = tool.dialogue(4, shard_ended);
-  const auto all = effects_of(tool, "at-least-once", "kill=0.3,seed=4", {"--json", file});
-  CAPTURE(all.out);
-  CHECK(all.status == 1);
-  const json report = json::parse(all.out);
+  const auto result = effects_of(tool, "at-least-once", "kill=0.3,seed=4", {"--json", file});
+  CAPTURE(result.out);
+  CHECK(result.status == 1);
+  const json report = json::parse(result.out);
   const json& effects = report["effects"];
   CHECK(report["total"]["successors"] == 5);
   CHECK(effects["lost"] == json({{"count", 0}, {"first", json::array()}}));
@@ -98,24 +98,25 @@ TEST_CASE("what comes twice is extra, line by line", "[replay][effects]") {
 TEST_CASE("what was checkpointed before it was written is lost", "[replay][effects]") {
   replayed tool;
   // The second checkpoint kills the child; the first batch was checkpointed and not yet written.
-  const auto all = effects_of(tool, "buffered", "kill=0.3,seed=9", {tool.dialogue(4, shard_ended)});
-  CAPTURE(all.out);
-  CHECK(all.status == 1);
-  CHECK_THAT(all.out, Contains("  lines         10 the same, 3 lost, 0 extra\n"
-                               "  lost          table: 100 one\n"
-                               "  lost          table: 101 two\n"
-                               "  lost          table: 102 three\n"
-                               "  kept in       "));
-  CHECK_THAT(all.out, Contains("\nthe effects differ\n"));
-  remove_kept(all.out);
+  const auto result =
+      effects_of(tool, "buffered", "kill=0.3,seed=9", {tool.dialogue(4, shard_ended)});
+  CAPTURE(result.out);
+  CHECK(result.status == 1);
+  CHECK_THAT(result.out, Contains("  lines         10 the same, 3 lost, 0 extra\n"
+                                  "  lost          table: 100 one\n"
+                                  "  lost          table: 101 two\n"
+                                  "  lost          table: 102 three\n"
+                                  "  kept in       "));
+  CHECK_THAT(result.out, Contains("\nthe effects differ\n"));
+  remove_kept(result.out);
 }
 
 TEST_CASE("effects that cannot be compared are refused with the reason", "[replay][effects]") {
   replayed place;
   const std::string file = place.dialogue(2);
   const auto refused = [&](const words& arguments, const words& child = {"{dir}"}) {
-    const auto all = place.run(arguments, child);
-    return std::to_string(all.status) + " " + all.err;
+    const auto result = place.run(arguments, child);
+    return std::to_string(result.status) + " " + result.err;
   };
   CHECK_THAT(refused({"--effects", "{dir}/x", file}),
              Contains("2 ") && Contains("--faults is missing"));

@@ -15,13 +15,13 @@ using kclxx::test::Contains;
 
 TEST_CASE("a child that answers is fine, and the summary counts", "[replay]") {
   replayed tool;
-  const auto all = tool.run({tool.dialogue(5, shard_ended)}, {"checkpoint"});
-  CHECK(all.status == 0);
-  CHECK_THAT(all.out, Contains("shardId-000000000007"));
-  CHECK_THAT(all.out, Contains("15 in 5 batches, 55 B of data"));
-  CHECK_THAT(all.out, Contains("6 asked, 6 answered, 0 failed"));
-  CHECK_THAT(all.out, Contains("after SHARD_END/0"));
-  CHECK_THAT(all.out, Contains("\nok\n"));
+  const auto result = tool.run({tool.dialogue(5, shard_ended)}, {"checkpoint"});
+  CHECK(result.status == 0);
+  CHECK_THAT(result.out, Contains("shardId-000000000007"));
+  CHECK_THAT(result.out, Contains("15 in 5 batches, 55 B of data"));
+  CHECK_THAT(result.out, Contains("6 asked, 6 answered, 0 failed"));
+  CHECK_THAT(result.out, Contains("after SHARD_END/0"));
+  CHECK_THAT(result.out, Contains("\nok\n"));
 }
 
 TEST_CASE("each breach is named with the transcript's line and the child's", "[replay]") {
@@ -42,14 +42,14 @@ TEST_CASE("each breach is named with the transcript's line and the child's", "[r
       {"checkpoint at 999", "refuses this checkpoint in processRecords: IllegalArgumentException"},
       {"20 MB", "the daemon skips this line: not JSON"},
   }));
-  const auto all = tool.run({file}, {"2:" + sample.what});
-  CHECK(all.status == 1);
-  CHECK_THAT(all.out, Contains("breach        " + file + ":3: "));
-  CHECK_THAT(all.out, Contains(sample.message));
-  CHECK_THAT(all.out, Contains("child: "));
+  const auto result = tool.run({file}, {"2:" + sample.what});
+  CHECK(result.status == 1);
+  CHECK_THAT(result.out, Contains("breach        " + file + ":3: "));
+  CHECK_THAT(result.out, Contains(sample.message));
+  CHECK_THAT(result.out, Contains("child: "));
 }
 
-TEST_CASE("what was made without a child is not compared with one", "[replay]") {
+TEST_CASE("a transcript without a child is not compared with a child", "[replay]") {
   replayed tool;
   const std::string made =
       R"({"kclxx_transcript":1,"shard":"s","started":"2026-01-01T00:00:00.000000Z",)"
@@ -59,27 +59,27 @@ TEST_CASE("what was made without a child is not compared with one", "[replay]") 
       R"("sequenceNumber":"TRIM_HORIZON","subSequenceNumber":0}})"
       "\n";
   const std::string file = tool.file("made.jsonl", made);
-  const auto all = tool.run({"--expect", file}, {});
-  CHECK(all.status == 4);
-  CHECK_THAT(all.out, Contains(file + ":1: it was made without a child"));
+  const auto result = tool.run({"--expect", file}, {});
+  CHECK(result.status == 4);
+  CHECK_THAT(result.out, Contains(file + ":1: it was made without a child"));
   CHECK(tool.run({file}, {}).status == 0);
 }
 
 TEST_CASE("a checkpoint after the last status is read by nobody", "[replay]") {
   replayed tool;
-  const auto all = tool.run({tool.dialogue(1)}, {"late"});
-  CHECK(all.status == 1);
-  CHECK_THAT(all.out, Contains(":3: nobody reads this line: it came after the last status"));
-  CHECK_THAT(all.out, Contains("1 asked, 0 answered"));
+  const auto result = tool.run({tool.dialogue(1)}, {"late"});
+  CHECK(result.status == 1);
+  CHECK_THAT(result.out, Contains(":3: nobody reads this line: it came after the last status"));
+  CHECK_THAT(result.out, Contains("1 asked, 0 answered"));
 }
 
 TEST_CASE("a child that hangs is ended after the timeout", "[replay]") {
   replayed tool;
   const std::string file = tool.dialogue(3);
-  const auto all = tool.run({"--timeout", "0.2", file}, {"2:hang"});
-  CHECK(all.status == 3);
-  CHECK_THAT(all.out, Contains(file + ":3: no status for processRecords within 200 ms"));
-  CHECK_THAT(all.out, Contains("3 in 1 batches"));
+  const auto result = tool.run({"--timeout", "0.2", file}, {"2:hang"});
+  CHECK(result.status == 3);
+  CHECK_THAT(result.out, Contains(file + ":3: no status for processRecords within 200 ms"));
+  CHECK_THAT(result.out, Contains("3 in 1 batches"));
 }
 
 TEST_CASE("a child that dies or leaves failed, and how it ended is reported", "[replay]") {
@@ -111,11 +111,11 @@ TEST_CASE("a damaged transcript is played up to the damage, which is named", "[r
        ":3: the daemon's line: records[0].sequenceNumber is missing"},
       {initialize + "\n", ":3: a daemon sends no initialize here"},
   }));
-  const auto all = tool.run({tool.file("damaged.jsonl", good + sample.line)}, {"checkpoint"});
-  CHECK(all.status == 4);
-  CHECK_THAT(all.out, Contains("damaged.jsonl" + sample.message));
-  CHECK_THAT(all.out, Contains("3 in 1 batches"));
-  CHECK_THAT(all.out, Contains("after 102/0"));
+  const auto result = tool.run({tool.file("damaged.jsonl", good + sample.line)}, {"checkpoint"});
+  CHECK(result.status == 4);
+  CHECK_THAT(result.out, Contains("damaged.jsonl" + sample.message));
+  CHECK_THAT(result.out, Contains("3 in 1 batches"));
+  CHECK_THAT(result.out, Contains("after 102/0"));
 }
 
 TEST_CASE("what is no transcript starts no child", "[replay]") {
@@ -131,9 +131,9 @@ TEST_CASE("what is no transcript starts no child", "[replay]") {
 
 TEST_CASE("something after the ending is the transcript's mistake", "[replay]") {
   replayed tool;
-  const auto all = tool.run({tool.dialogue(1, lease_lost + "\n" + tool.batch(5))}, {});
-  CHECK(all.status == 4);
-  CHECK_THAT(all.out, Contains(":4: a daemon sends no processRecords after leaseLost"));
+  const auto result = tool.run({tool.dialogue(1, lease_lost + "\n" + tool.batch(5))}, {});
+  CHECK(result.status == 4);
+  CHECK_THAT(result.out, Contains(":4: a daemon sends no processRecords after leaseLost"));
 }
 
 TEST_CASE("several shards are played at once, and the worst of them is the exit status",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kclxx replay, as its users start it, over transcripts in a directory that goes away.
+// kclxx replay, as its users start it, over transcripts in a temporary directory.
 #pragma once
 
 #include <string>
@@ -17,14 +17,15 @@ inline const std::string initialize = R"({"action":"initialize","shardId":"shard
 inline const std::string lease_lost = R"({"action":"leaseLost"})";
 inline const std::string shard_ended = R"({"action":"shardEnded"})";
 
-/// Transcripts in a directory of their own, and the tool over them.
+/// A directory with transcripts, in which the tool runs.
 class replayed : public sandbox {
  public:
   [[nodiscard]] std::string file(const std::string& name, const std::string& text) const {
     write(name, text);
     return (*this / name).string();
   }
-  /// Only the daemon's lines: initialize, so many batches of three records, and the ending.
+  /// A file with the daemon's lines alone: initialize, so many batches of three records, and the
+  /// ending.
   [[nodiscard]] std::string dialogue(int batches, const std::string& ending = lease_lost) const {
     std::string text = initialize + "\n";
     for (int i = 0; i < batches; ++i) text += batch(i) + "\n";
@@ -35,21 +36,22 @@ class replayed : public sandbox {
     return records_line({"one", "two", "three"}, static_cast<std::uint64_t>(number) * 10 + 100);
   }
 
-  /// The tool with these arguments, and with such a child.
+  /// Runs the tool with these arguments and this child.
   [[nodiscard]] forked_result replay(words arguments, const words& child) const {
     arguments.insert(arguments.begin(), "replay");
     arguments.emplace_back("--");
     arguments.insert(arguments.end(), child.begin(), child.end());
     return kclxx(arguments);
   }
-  /// simple_child is to do this.
+  /// Runs the tool with simple_child, which gets the words of `child`.
   [[nodiscard]] forked_result run(const words& arguments, words child) const {
     child.insert(child.begin(), KCLXX_SIMPLE_CHILD);
     return replay(arguments, child);
   }
 };
 
-/// A transcript with both sides: each batch with a checkpoint at its end, answered so.
+/// A transcript with both sides. Each batch ends with a checkpoint that succeeds. A text in
+/// `errors` is the error of an earlier checkpoint in its batch.
 inline std::string with_both_sides(const words& errors) {
   std::string text = R"({"kclxx_transcript":1,"shard":"shardId-000000000007",)"
                      R"("started":"2026-11-21T07:00:00.123456Z","command":["./child"]})"

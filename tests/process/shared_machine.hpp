@@ -27,8 +27,8 @@ using launched = std::unique_ptr<scripted_daemon>;
 
 inline constexpr int daemon_gone = 12;
 inline constexpr int resident_gone = 17;
-inline constexpr std::size_t descriptors_of_stuck =
-    5;  // of a session whose callback does not return
+/// How many descriptors a session keeps whose callback does not return.
+inline constexpr std::size_t descriptors_of_stuck = 5;
 inline const std::string alone = "serves this shard alone";
 
 inline bool is_running(pid_t process) {
@@ -69,9 +69,9 @@ class machine {
  public:
   machine() = default;
   ~machine() {
-    for (const char* what : {" start", " copy"}) {
-      for (const pid_t one : processes_with(what)) {
-        if (is_running(one)) ::kill(one, SIGKILL);
+    for (const char* note : {" start", " copy"}) {
+      for (const pid_t process : processes_with(note)) {
+        if (is_running(process)) ::kill(process, SIGKILL);
       }
     }
   }
@@ -88,21 +88,21 @@ class machine {
   }
   [[nodiscard]] fs::path socket() const { return fs::directory_iterator(folder())->path(); }
 
-  /// A program, in sh.
+  /// Makes a program of the shell.
   [[nodiscard]] std::string program(const std::string& text) const {
     std::ofstream(path_ / "program") << "#!/bin/sh\n" << text;
     fs::permissions(path_ / "program", fs::perms(0700));
     return (path_ / "program").string();
   }
 
-  /// A launcher with this command, for a shard of this stream.
+  /// Starts a launcher with this command, for a shard of this stream.
   [[nodiscard]] launched start(const std::string& stream, words command = {child, "manual"},
                                const words& environment = {}) const {
     command.insert(command.begin(), KCLXX_SHARE);
-    words all = environment_of(stream);
-    all.insert(all.begin(), environment.begin(), environment.end());
-    return std::make_unique<scripted_daemon>(command,
-                                             scripted_daemon::start_options{"", std::move(all)});
+    words variables = environment_of(stream);
+    variables.insert(variables.begin(), environment.begin(), environment.end());
+    return std::make_unique<scripted_daemon>(
+        command, scripted_daemon::start_options{"", std::move(variables)});
   }
   [[nodiscard]] words environment_of(const std::string& stream) const {
     return {"TMPDIR=" + path_.string(),
@@ -111,14 +111,14 @@ class machine {
   }
   [[nodiscard]] launched initialized(const std::string& stream, words command = {child, "manual"},
                                      const words& environment = {}) const {
-    launched one = start(stream, std::move(command), environment);
-    test::start(*one);
-    return one;
+    launched shard = start(stream, std::move(command), environment);
+    test::start(*shard);
+    return shard;
   }
 
   /// The processes in which main began.
   [[nodiscard]] std::vector<pid_t> started() const { return processes_with(" start"); }
-  /// What they have started, or forked.
+  /// The processes that these have started, or forked.
   [[nodiscard]] std::vector<pid_t> copies() const { return processes_with(" copy"); }
   /// The process that serves the shard of this stream.
   [[nodiscard]] pid_t process_of(const std::string& stream) const {
@@ -130,25 +130,25 @@ class machine {
 
  private:
   [[nodiscard]] std::vector<pid_t> processes_with(const std::string& end) const {
-    std::vector<pid_t> all;
+    std::vector<pid_t> processes;
     std::istringstream lines(journal());
     for (std::string line; std::getline(lines, line);) {
-      if (line.ends_with(end)) all.push_back(std::stoi(line));
+      if (line.ends_with(end)) processes.push_back(std::stoi(line));
     }
-    return all;
+    return processes;
   }
 
   temporary_folder folder_;
   const fs::path& path_ = folder_.path();
 };
 
-/// What a process holds.
+/// The threads and descriptors of a process.
 class footprint {
  public:
   explicit footprint(pid_t process)
       : process_(process), threads_(threads_of(process)), descriptors_(descriptors_of(process)) {}
-  /// That it holds it again, soon. A callback that does not return keeps a thread, and what wakes
-  /// it.
+  /// Checks that the process soon has as many again. `stuck`: how many callbacks do not return;
+  /// each keeps a thread, and descriptors_of_stuck.
   void must_come_back(std::size_t stuck = 0) const {
     const bool came_back = eventually([&] {
       const std::size_t now = descriptors_of(process_);
@@ -165,7 +165,7 @@ class footprint {
   std::size_t descriptors_;
 };
 
-/// That the shard is served, to its end.
+/// Checks that the shard is served, to its end.
 inline void must_be_served(scripted_daemon& shard) {
   shard.process({"a"}, 10);
   CHECK(shard.end() == 0);

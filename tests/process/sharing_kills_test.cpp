@@ -23,11 +23,11 @@ TEST_CASE(
   const process_identity daemon = this_process();
   SECTION("before it accepts") {
     played_resident resident(path, [](const descriptor&) {});
-    const launched one = box.start("b");
+    const launched launcher = box.start("b");
     REQUIRE(eventually([&] { return pending_connections(path) == 1; }));
     resident.kill();
-    start(*one);
-    must_be_served(*one);
+    start(*launcher);
+    must_be_served(*launcher);
   }
   SECTION("after it has accepted, or has received the descriptors") {
     const bool receives = GENERATE(false, true);
@@ -37,11 +37,11 @@ TEST_CASE(
       connection = accept_at(listening);
       if (receives) shard = receive_at(connection, daemon);
     });
-    const launched one = box.start("b");
+    const launched launcher = box.start("b");
     resident.await_steps();
     resident.kill();
-    start(*one);
-    must_be_served(*one);
+    start(*launcher);
+    must_be_served(*launcher);
   }
   SECTION("after it has answered") {
     descriptor connection;
@@ -52,12 +52,12 @@ TEST_CASE(
       REQUIRE(shard->variable("KCLXX_STREAM_NAME") == "b");
       REQUIRE(send_accepted(connection.get()));
     });
-    const launched one = box.start("b");
+    const launched launcher = box.start("b");
     resident.await_steps();
     resident.kill();
-    CHECK(one->wait_exit() == resident_gone);
-    CHECK(one->rest().empty());
-    one->await_end_of_stderr();
+    CHECK(launcher->wait_exit() == resident_gone);
+    CHECK(launcher->rest().empty());
+    launcher->await_end_of_stderr();
   }
   SECTION("after it has closed the descriptors, or has sent the status") {
     const bool sends = GENERATE(false, true);
@@ -70,12 +70,12 @@ TEST_CASE(
       }
       if (sends) REQUIRE(send_ended(connection.get(), 14));
     });
-    const launched one = box.start("b");
-    CHECK(one->rest().empty());  // the launcher has none of them
-    one->await_end_of_stderr();
+    const launched launcher = box.start("b");
+    CHECK(launcher->rest().empty());  // the launcher has none of them
+    launcher->await_end_of_stderr();
     resident.await_steps();
     resident.kill();
-    CHECK(one->wait_exit() == (sends ? 14 : resident_gone));
+    CHECK(launcher->wait_exit() == (sends ? 14 : resident_gone));
     if (sends) fs::remove(path);
   }
   CHECK(box.sockets() == (box.started().size() > 1 ? 1U : 0U));
@@ -90,9 +90,9 @@ TEST_CASE("a socket that only a copy of a dead resident has open is nobody's", "
   siginfo_t end{};
   REQUIRE(::waitid(P_PID, static_cast<id_t>(resident), &end, WEXITED | how) == 0);
   REQUIRE(end.si_status == 0);
-  const launched one = box.start("b");
-  start(*one);
-  must_be_served(*one);
+  const launched launcher = box.start("b");
+  start(*launcher);
+  must_be_served(*launcher);
 }
 
 TEST_CASE("a launcher hears a refusal though the resident has not read its message, and is gone",
@@ -109,16 +109,16 @@ TEST_CASE("a launcher hears a refusal though the resident has not read its messa
     REQUIRE(::read(stopped.read_end(), &byte, 1) == 1);
     REQUIRE(send_refused(connection.get(), "as told"));
   });
-  const launched one = box.start("b");
+  const launched launcher = box.start("b");
   // A launcher that has only connected would start another resident.
   char byte = 0;
   REQUIRE(::read(offered.read_end(), &byte, 1) == 1);
-  one->signal_group(SIGSTOP);
+  launcher->signal_group(SIGSTOP);
   REQUIRE(::write(stopped.write_end(), "s", 1) == 1);
   resident.await_steps();
   resident.kill();
-  one->signal_group(SIGCONT);
-  must_be_served_alone(*one, "the program refused: as told");
+  launcher->signal_group(SIGCONT);
+  must_be_served_alone(*launcher, "the program refused: as told");
 }
 
 TEST_CASE("a launcher that is killed at any step leaves nothing in the resident", "[sharing]") {
@@ -207,7 +207,7 @@ TEST_CASE("launchers of a program that ends early start it one after the other",
   for (const char* stream : {"a", "b", "c", "d", "e"}) {
     all.push_back(box.start(stream, {program}));
   }
-  for (const launched& one : all) CHECK(one->wait_exit() == resident_gone);
+  for (const launched& launcher : all) CHECK(launcher->wait_exit() == resident_gone);
   CHECK_FALSE(fs::exists(box / "twice"));
   CHECK(box.sockets() == 0);
 }
@@ -239,10 +239,10 @@ TEST_CASE("a program that main starts before run, and that outlives it, holds up
 TEST_CASE("a program that main starts before run has no descriptor of the resident's",
           "[sharing]") {
   const machine box;
-  const launched one = box.initialized("a", {child, "manual", "helper_before_run"});
+  const launched launcher = box.initialized("a", {child, "manual", "helper_before_run"});
   REQUIRE(box.copies().size() == 1);
   CHECK(eventually([&] { return descriptors_of(box.copies().front()) == 3; }));
-  must_be_served(*one);
+  must_be_served(*launcher);
 }
 
 TEST_CASE("files of daemons that are gone are removed, unless somebody listens there",

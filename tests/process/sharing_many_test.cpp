@@ -141,11 +141,11 @@ TEST_CASE("256 shards in one process live and end as they would alone", "[sharin
   std::size_t stuck = 0;
   for (unsigned i = 0; i < shards; ++i) {
     all.push_back(box.start("stream-" + std::to_string(i), command, environment));
-    const random_life one(*all.back(), i);
-    expected.push_back(one.expected());
-    if (one.kind() == life::stuck) ++stuck;
+    const random_life played(*all.back(), i);
+    expected.push_back(played.expected());
+    if (played.kind() == life::stuck) ++stuck;
   }
-  for (const launched& one : all) start(*one);
+  for (const launched& launcher : all) start(*launcher);
   std::vector<std::thread> daemons;
   std::atomic<std::size_t> at_work = threads;
   for (std::size_t t = 0; t < threads; ++t) {
@@ -166,7 +166,7 @@ TEST_CASE("256 shards in one process live and end as they would alone", "[sharin
     return at_work == 0;
   };
   CHECK(eventually(all_have_ended, 100s));
-  for (std::thread& one : daemons) one.join();
+  for (std::thread& daemon : daemons) daemon.join();
   INFO(first->stderr_so_far());
   CHECK(failures == std::vector<std::string>(shards));
   CHECK(statuses == expected);

@@ -37,11 +37,11 @@ TEST_CASE("what does not fit costs one warning, and the program serves its shard
     CHECK(box.sockets() == 0);
   }
   SECTION("a program that does not call kclxx::run") {
-    const launched one = box.start("a", {"/bin/cat"});
-    one->send("hello");
-    one->expect("hello");
-    CHECK(one->end() == 0);
-    CHECK(contains(one->stderr_so_far(), "it has to call kclxx::run"));
+    const launched launcher = box.start("a", {"/bin/cat"});
+    launcher->send("hello");
+    launcher->expect("hello");
+    CHECK(launcher->end() == 0);
+    CHECK(contains(launcher->stderr_so_far(), "it has to call kclxx::run"));
     CHECK(box.sockets() == 0);
   }
   SECTION("more variables than a message holds") {
@@ -53,29 +53,29 @@ TEST_CASE("what does not fit costs one warning, and the program serves its shard
 
 TEST_CASE("a program that cannot be started is named", "[sharing]") {
   const machine box;
-  const launched one = box.start("a", {"/nowhere/program"});
-  CHECK(one->wait_exit() == 127);
-  CHECK(one->stderr_so_far() == "kclxx-share: there is no program /nowhere/program\n");
+  const launched launcher = box.start("a", {"/nowhere/program"});
+  CHECK(launcher->wait_exit() == 127);
+  CHECK(launcher->stderr_so_far() == "kclxx-share: there is no program /nowhere/program\n");
 }
 
 TEST_CASE("a file on stdin is read by a process of its own", "[sharing][P58]") {
   const machine box;
   std::ofstream(box / "dialogue.jsonl") << R"({"action":"initialize","shardId":"s"})"
                                         << "\n";
-  scripted_daemon one({KCLXX_SHARE, child},
-                      {(box / "dialogue.jsonl").string(), box.environment_of("a")});
-  one.expect_status("initialize");
-  CHECK(one.wait_exit() == 0);
-  CHECK(contains(one.stderr_so_far(), "stdin is neither a pipe nor a socket"));
+  scripted_daemon launcher({KCLXX_SHARE, child},
+                           {(box / "dialogue.jsonl").string(), box.environment_of("a")});
+  launcher.expect_status("initialize");
+  CHECK(launcher.wait_exit() == 0);
+  CHECK(contains(launcher.stderr_so_far(), "stdin is neither a pipe nor a socket"));
 }
 
 TEST_CASE("without a daemon nothing is started, so that no resident outlives it", "[sharing]") {
   const machine box;
   // A pipe that has ended for certain.
-  scripted_daemon one(
+  scripted_daemon launcher(
       {"/bin/sh", "-c", ": | { cat; \"$0\" \"$@\"; }", KCLXX_SHARE, child, "manual"},
       {"", box.environment_of("a")});
-  CHECK(one.wait_exit() == 0);
+  CHECK(launcher.wait_exit() == 0);
   CHECK(box.started().empty());
   CHECK(box.sockets() == 0);
 }
@@ -87,8 +87,8 @@ TEST_CASE("a launcher waits for a folder's lock with a limit, and then serves th
   fs::permissions(box.folder(), fs::perms(0700));
   const descriptor folder(::open(box.folder().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   REQUIRE(::flock(folder.get(), LOCK_EX) == 0);
-  const launched one = box.start("a");
-  must_be_served_alone(*one, "the folder cannot be locked: ");
+  const launched launcher = box.start("a");
+  must_be_served_alone(*launcher, "the folder cannot be locked: ");
 }
 
 TEST_CASE("a socket that is another's is not used, and not removed by the resident", "[sharing]") {

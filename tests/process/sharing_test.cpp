@@ -34,9 +34,9 @@ TEST_CASE("settings come from each launcher's environment", "[sharing]") {
   const words command{child, "manual"};
   const launched first = box.initialized("a", command, is_first_special ? special : plain);
   const launched second = box.initialized("b", command, is_first_special ? plain : special);
-  for (const launched* one : {&first, &second}) {
-    (*one)->send(R"({"action":"ping"})");
-    (*one)->expect_status("ping");
+  for (const launched* launcher : {&first, &second}) {
+    (*launcher)->send(R"({"action":"ping"})");
+    (*launcher)->expect_status("ping");
   }
   const std::string stream = is_first_special ? "a" : "b";
   scripted_daemon& with = is_first_special ? *first : *second;
@@ -75,11 +75,11 @@ TEST_CASE("the shards share one log function, and copy it no more", "[sharing]")
   const machine box;
   const words command{child, "noted_log"};
   for (const char* shard : {"a", "b"}) {
-    const launched one = box.initialized(shard, command);
-    one->send(R"({"action":"ping"})");
-    one->expect_status("ping");
-    CHECK(one->end() == 0);
-    one->await_end_of_stderr();
+    const launched launcher = box.initialized(shard, command);
+    launcher->send(R"({"action":"ping"})");
+    launcher->expect_status("ping");
+    CHECK(launcher->end() == 0);
+    launcher->await_end_of_stderr();
   }
   const launched last = box.initialized("c", command);
   const std::string journal = box.journal();

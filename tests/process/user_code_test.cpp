@@ -23,16 +23,16 @@ void must_leave(scripted_daemon& daemon, int status, const char* logged = "") {
 TEST_CASE("request_worker_stop sends the daemon one SIGTERM, and the dialogue continues",
           "[process][worker_stop]") {
   const termination_count counted;
-  started_child one;
-  one.records({"stop the worker"});
-  one.await_stderr("the daemon, process " + std::to_string(::getpid()) + ", is asked to stop");
+  started_child shard;
+  shard.records({"stop the worker"});
+  shard.await_stderr("the daemon, process " + std::to_string(::getpid()) + ", is asked to stop");
   CHECK(counted.await_first() == 1);
-  one.expect_checkpoint("1");
-  one.answer();
-  one.expect_status("processRecords");
-  one.shutdown_requested();
-  one.expect_status("shutdownRequested");
-  CHECK(one.end() == 0);
+  shard.expect_checkpoint("1");
+  shard.answer();
+  shard.expect_status("processRecords");
+  shard.shutdown_requested();
+  shard.expect_status("shutdownRequested");
+  CHECK(shard.end() == 0);
   CHECK(counted.get() == 1);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allocations that are counted or fail. One source of a program includes it.
+// Lets a test count allocations, and let them fail. Only one source of a program may include it.
 #pragma once
 
 #include <atomic>
@@ -9,14 +9,14 @@
 
 namespace kclxx::test {
 
-/// Called for each allocation of the program, on its thread: true when it fails. It may not
-/// allocate.
+/// Is called for each allocation of the program, on its thread, and must not allocate. If it
+/// returns true, the allocation fails.
 inline std::atomic<bool (*)(std::size_t size)> does_allocation_fail{
     [](std::size_t) { return false; }};
 
 }  // namespace kclxx::test
 
-// All forms but the aligned ones: a sanitizer's own would not call these.
+// The aligned forms are left out: those of a sanitizer would not call these functions.
 namespace {
 
 void* allocated(std::size_t size) noexcept {

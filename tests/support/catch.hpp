@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Catch2 3 and 2 alike.
+// Catch2, version 3 or 2.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ using Catch::Approx;
 
 namespace kclxx::test {
 
-/// The matcher has another name in each.
+/// The matcher for a part of a text, which the two versions call differently.
 inline auto Contains(const std::string& text) {
 #if __has_include(<catch2/catch_all.hpp>)
   return Catch::Matchers::ContainsSubstring(text);

@@ -15,8 +15,8 @@
 
 namespace kclxx::test {
 
-/// A line and what became of it. The memory is just as long as the decoder demands, so that a
-/// sanitizer sees a byte too many.
+/// A line and the result of decoding it. The memory is just as long as the decoder demands, so that
+/// a sanitizer sees each byte that is read beyond it.
 class decoded_line {
  public:
   explicit decoded_line(std::string_view text) {
@@ -24,17 +24,18 @@ class decoded_line {
     decode(text, decoder);
   }
   decoded_line(std::string_view text, protocol::decoder& decoder) { decode(text, decoder); }
-  /// The line came in pieces, of which these were the first sizes. Each is in memory of its own.
-  /// A carriage return at its end is left out only once the line is whole, as the line reader does.
+  /// Decodes a line that arrives in pieces. `sizes`: how many bytes have arrived when the decoder
+  /// reads ahead. The memory moves each time. A carriage return at the end is left out once the
+  /// line is whole, as the line reader does.
   decoded_line(std::string_view text, protocol::decoder& decoder,
                const std::vector<std::size_t>& sizes) {
-    std::size_t had = 0;
+    std::size_t arrived = 0;
     for (const std::size_t size : sizes) {
-      arrive(text, had, size);
+      arrive(text, arrived, size);
       decoder.read_ahead(memory_.get(), size, records_, arena_);
-      had = size;
+      arrived = size;
     }
-    arrive(text, had, text.size());
+    arrive(text, arrived, text.size());
     const std::size_t length = text.size() - (text.ends_with('\r') ? 1 : 0);
     result_ = decoder.decode(memory_.get(), length, records_, arena_, replaced_);
   }
@@ -60,11 +61,12 @@ class decoded_line {
   [[nodiscard]] bool replaced_invalid_utf8() const { return replaced_; }
 
  private:
-  /// What was there may have been rewritten and moves; the rest comes from the text.
-  void arrive(std::string_view text, std::size_t had, std::size_t size) {
+  /// Moves the bytes that have arrived, which the decoder may have rewritten, to new memory, and
+  /// adds the bytes of the text up to `size`.
+  void arrive(std::string_view text, std::size_t arrived, std::size_t size) {
     auto memory = std::make_unique<char[]>(size + protocol::decoder::padding);
-    if (had > 0) std::memcpy(memory.get(), memory_.get(), had);
-    text.substr(had, size - had).copy(memory.get() + had, size - had);
+    if (arrived > 0) std::memcpy(memory.get(), memory_.get(), arrived);
+    text.substr(arrived, size - arrived).copy(memory.get() + arrived, size - arrived);
     memory_ = std::move(memory);
   }
   void decode(std::string_view text, protocol::decoder& decoder) {

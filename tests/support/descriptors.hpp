@@ -20,7 +20,7 @@ inline std::ptrdiff_t count_of(const char* directory) {
                        std::filesystem::directory_iterator());
 }
 
-/// A pipe whose ends are closed with it, if not before.
+/// A pipe. Its destructor closes the ends that are still open.
 class open_pipe {
  public:
   open_pipe() {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A child, and the daemon's side of its dialogue."""
+"""A child, and the daemon's side of the dialogue with it."""
 import base64
 import json
 import subprocess
@@ -16,7 +16,7 @@ class Child:
         self.call({"action": "initialize", "shardId": shard, "sequenceNumber": "TRIM_HORIZON", "subSequenceNumber": 0})
 
     def text(self):
-        """What it has logged, for a failure's message."""
+        """The text that it has logged, for the message of a failure."""
         return ""
 
     def say(self, message):
@@ -24,14 +24,14 @@ class Child:
         self.process.stdin.flush()
 
     def answer(self, errors=()):
-        """Answers its checkpoints until its status comes, the first ones with these errors. False: it has ended, or
-        was killed since it did not answer."""
+        """Answers its checkpoints until its status comes, the first checkpoints with these errors. False: it has ended,
+        or was killed since it did not answer."""
         errors = list(errors)
         watchdog = threading.Timer(SECONDS, self.process.kill)
         watchdog.start()
         try:
             for text in self.process.stdout:
-                if text == "\n":  # before each of the child's lines
+                if text == "\n":  # a child of kclxx begins each line with a newline
                     continue
                 line = json.loads(text)
                 if line["action"] == "status":
@@ -52,14 +52,14 @@ class Child:
 
     @staticmethod
     def batch(payloads, first, millis_behind_latest=0):
-        """With the sequence numbers from `first` on."""
+        """A batch of these payloads, with sequence numbers from `first` on."""
         return {"action": "processRecords", "millisBehindLatest": millis_behind_latest, "records": [
             {"action": "record", "data": base64.b64encode(payload.encode()).decode(), "partitionKey": "k",
              "approximateArrivalTimestamp": 1600000000000, "sequenceNumber": str(first + index), "subSequenceNumber": 0}
             for index, payload in enumerate(payloads)]}
 
     def end(self):
-        """The daemon closes the input. Returns the exit status."""
+        """Closes the input, and returns the exit status."""
         self.process.stdin.close()
         status = self.process.wait(SECONDS)
         self.process.stdout.close()

@@ -9,8 +9,8 @@
 
 namespace kclxx::test {
 
-/// True as soon as it holds; false when it does not within the limit. For what tells nobody that
-/// it has happened.
+/// Polls a condition that nothing notifies. True as soon as it holds; false when it does not hold
+/// within the limit.
 template <class Condition>
 bool eventually(Condition holds, std::chrono::milliseconds limit = std::chrono::seconds(20)) {
   const auto end = std::chrono::steady_clock::now() + limit;

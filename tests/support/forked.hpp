@@ -20,21 +20,21 @@ namespace kclxx::test {
 
 /// How a forked copy of the test ended, and what it wrote.
 struct forked_result {
-  int status = -1;  ///< of exit, or 128 + the signal's number
+  int status = -1;  ///< the exit status, or 128 + the number of the signal that ended it
   std::string out;
   std::string err;
 };
 
-/// A forked copy of the test in which `body` runs, for what changes the whole process. Its stdin is
-/// `input` (-1: an empty pipe that stays open); its stdout and stderr are collected, together at
-/// most what fits in a pipe. The copy leaves by _exit with what `body` returns, 99 when it throws.
+/// A forked copy of the test, in which `body` may change the whole process. Its stdin is `input`
+/// (-1: an empty pipe that stays open). Its stdout and stderr are collected; each must fit into a
+/// pipe. The copy leaves by _exit with the result of `body`, or with 99 when that throws.
 class forked_copy {
  public:
   explicit forked_copy(const std::function<int()>& body, int input = -1) {
     for (auto& ends : pipes_) {
       if (::pipe(ends.data()) == -1) throw std::runtime_error("pipe");
     }
-    // Or what the test runner has printed and not flushed would be the child's, too.
+    // Otherwise the copy would print once more what the test runner has not flushed.
     std::cout.flush();
     std::fflush(stdout);
     pid_ = ::fork();
@@ -61,13 +61,14 @@ class forked_copy {
   forked_copy& operator=(const forked_copy&) = delete;
 
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
-  /// Until the copy has ended; its status. Others may still hold its output.
+  /// Waits until the copy has ended, and returns its status. Other processes may still hold its
+  /// output.
   [[nodiscard]] int wait() const {
     int status = 0;
     ::waitpid(pid_, &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
-  /// The same, and until nobody holds its output any more.
+  /// Waits until the copy has ended and no process holds its output.
   [[nodiscard]] forked_result result() {
     forked_result result;
     result.status = wait();
@@ -86,7 +87,8 @@ inline forked_result in_forked_copy(const std::function<int()>& body, int input 
   return forked_copy(body, input).result();
 }
 
-/// The exit status of a copy: which condition does not hold, from 1 on; 0: all do.
+/// An exit status for a copy: the number of the first condition that does not hold, from 1 on; 0
+/// when all hold.
 inline int first_false(std::initializer_list<bool> conditions) {
   const auto* const found = std::find(conditions.begin(), conditions.end(), false);
   return found == conditions.end() ? 0 : static_cast<int>(found - conditions.begin()) + 1;

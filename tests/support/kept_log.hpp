@@ -16,7 +16,7 @@
 
 namespace kclxx::test {
 
-/// What was logged, on any thread; another thread can wait for it.
+/// Keeps log entries from any thread. Another thread can wait for them.
 class kept_log {
  public:
   void add(const log_entry& entry) {
@@ -28,8 +28,8 @@ class kept_log {
     const std::lock_guard lock(mutex_);
     return entries_;
   }
-  /// True as soon as `count` entries from the `first` on have the text; false when that is not so
-  /// within 20 s.
+  /// True as soon as `count` entries have the text, of those from the index `first` on; false when
+  /// they have not within 20 s.
   [[nodiscard]] bool await(const std::string& text, std::size_t count = 1, std::size_t first = 0) {
     return await([&](const log_entry& entry) { return contains(entry.text, text); }, count, first);
   }

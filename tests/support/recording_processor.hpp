@@ -16,7 +16,7 @@
 
 namespace kclxx::test {
 
-/// Keeps what it is given; `script` does something more in a callback.
+/// Keeps the arguments of its callbacks, and calls `script` in each.
 class recording_processor : public record_processor {
  public:
   using step = std::function<void(const std::string& callback, const checkpointer*)>;
@@ -70,10 +70,11 @@ class recording_processor : public record_processor {
   checkpoint_mode mode_;
 };
 
-/// Does something in process_records only.
-inline recording_processor::step with_batch(std::function<void(const checkpointer&)> what) {
-  return [what = std::move(what)](const std::string& callback, const checkpointer* checkpointer) {
-    if (callback == "process_records") what(*checkpointer);
+/// A script that calls a function in process_records only.
+inline recording_processor::step with_batch(std::function<void(const checkpointer&)> function) {
+  return [function = std::move(function)](const std::string& callback,
+                                          const checkpointer* checkpointer) {
+    if (callback == "process_records") function(*checkpointer);
   };
 }
 

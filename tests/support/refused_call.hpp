@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plays a kernel, or a seccomp profile, that does not have a system call.
+// Lets a system call fail, as on an old kernel or under a seccomp profile.
 #pragma once
 
 #include <cerrno>
@@ -14,8 +14,8 @@
 
 namespace kclxx::test {
 
-/// From now on the system call ends with the error, in this process and in what it starts or
-/// becomes: for forked copies. `second_argument`: only calls with that one.
+/// From now on the system call fails with the error, in this process and in all that it starts or
+/// becomes, so it is for forked copies. `second_argument`: only a call with this argument fails.
 /// Errors: std::runtime_error when the system has no filters.
 inline void refuse_call(long number, int error,
                         std::optional<std::uint32_t> second_argument = std::nullopt) {

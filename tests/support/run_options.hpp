@@ -11,7 +11,7 @@
 
 namespace kclxx::test {
 
-/// run_options, and the mode of the processor.
+/// run_options with the mode of the processor.
 struct session_options : run_options {
   session_options() = default;
   // NOLINTNEXTLINE(google-explicit-constructor): tests name run_options, or nothing
@@ -21,15 +21,15 @@ struct session_options : run_options {
   checkpoint_mode mode = checkpoint_mode::automatic;
 };
 
-/// Checkpoints with every batch; `watching` sees the events.
-inline run_options prompt(std::shared_ptr<observer> watching = nullptr) {
+/// Options with a checkpoint for every batch, and an observer, if one is given.
+inline run_options prompt(std::shared_ptr<observer> observer = nullptr) {
   run_options options;
   options.checkpoint_interval = std::chrono::milliseconds(0);
-  if (watching) options.observers = {std::move(watching)};
+  if (observer) options.observers = {std::move(observer)};
   return options;
 }
 
-/// checkpoint_mode::manual, without a pace unless one is given.
+/// Options with checkpoint_mode::manual, and without a pace unless one is given.
 inline session_options manual(std::chrono::milliseconds interval = std::chrono::milliseconds(0),
                               const retry_options& retry = {}) {
   run_options options;
@@ -38,7 +38,7 @@ inline session_options manual(std::chrono::milliseconds interval = std::chrono::
   return {options, checkpoint_mode::manual};
 }
 
-/// A processor with a mode of its own, which passes everything else on.
+/// A processor that has a mode of its own, and passes its callbacks on to another processor.
 class processor_in_mode final : public record_processor {
  public:
   processor_in_mode(std::unique_ptr<record_processor> inner, checkpoint_mode mode)

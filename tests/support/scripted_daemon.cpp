@@ -78,7 +78,8 @@ scripted_daemon::scripted_daemon(const std::vector<std::string>& command,
   if (pid_ == -1) throw std::runtime_error("fork");
   if (pid_ == 0) {
     ::setpgid(0, 0);
-    // As Java starts a process: no descriptor and no disposition of the test runner's.
+    // As a child of the daemon, it inherits no descriptor and no signal disposition of this
+    // process.
     for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
     ::dup2(in.read, 0);
     ::dup2(out.write, 1);
@@ -138,7 +139,7 @@ void scripted_daemon::records(const std::vector<std::string>& texts, std::uint64
 }
 
 void scripted_daemon::answer(std::string_view error) {
-  send(R"({"action":"checkpoint",)" + checkpointed_ + R"(,"error":)" +
+  send(R"({"action":"checkpoint",)" + last_checkpoint_ + R"(,"error":)" +
        (error.empty() ? "null" : "\"" + std::string(error) + "\"") + "}");
 }
 
@@ -168,12 +169,12 @@ std::string scripted_daemon::next_line() {
       dialogue_.append("< ").append(line).append("\n");
       static constexpr std::string_view checkpoint = R"({"action":"checkpoint",)";
       if (line.starts_with(checkpoint)) {
-        checkpointed_ = line.substr(checkpoint.size(), line.size() - checkpoint.size() - 1);
+        last_checkpoint_ = line.substr(checkpoint.size(), line.size() - checkpoint.size() - 1);
       }
       return line;
     }
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now());
-    if (left.count() <= 0 || !fill(left)) fail("the child wrote no more");
+    const auto limit = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now());
+    if (limit.count() <= 0 || !fill(limit)) fail("the child wrote no more");
     drain_stderr();
   }
 }
@@ -221,7 +222,7 @@ int scripted_daemon::wait_exit(std::chrono::milliseconds limit) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
-/// True at its end.
+/// Reads what there is. Returns true at the end of stderr.
 bool scripted_daemon::drain_stderr() {
   char bytes[4096];
   ssize_t n = 0;
@@ -231,11 +232,11 @@ bool scripted_daemon::drain_stderr() {
   return n == 0;
 }
 
-/// False: neither text nor the end came before the deadline.
+/// Returns false when neither text nor the end came before the deadline.
 bool scripted_daemon::wait_for_stderr(std::chrono::steady_clock::time_point deadline) const {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now());
+  const auto limit = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now());
   pollfd ready{error_, POLLIN, 0};
-  return left.count() > 0 && ::poll(&ready, 1, static_cast<int>(left.count())) == 1;
+  return limit.count() > 0 && ::poll(&ready, 1, static_cast<int>(limit.count())) == 1;
 }
 
 void scripted_daemon::await_end_of_stderr() {
@@ -269,7 +270,7 @@ std::size_t scripted_daemon::resident_kib() const {
   return status_value("/proc/" + std::to_string(pid_), "VmRSS:");
 }
 
-std::size_t scripted_daemon::most_resident_kib() const {
+std::size_t scripted_daemon::peak_resident_kib() const {
   return status_value("/proc/" + std::to_string(pid_), "VmHWM:");
 }
 
@@ -291,11 +292,11 @@ std::string base64(std::string_view bytes) {
     for (std::size_t i = 0; i < 3; ++i) {
       bits = bits << 8 | (at + i < bytes.size() ? static_cast<unsigned char>(bytes[at + i]) : 0U);
     }
-    const std::size_t left = bytes.size() - at;
+    const std::size_t size = bytes.size() - at;
     out += alphabet[bits >> 18];
     out += alphabet[bits >> 12 & 63];
-    out += left > 1 ? alphabet[bits >> 6 & 63] : '=';
-    out += left > 2 ? alphabet[bits & 63] : '=';
+    out += size > 1 ? alphabet[bits >> 6 & 63] : '=';
+    out += size > 2 ? alphabet[bits & 63] : '=';
   }
   return out;
 }

@@ -11,24 +11,24 @@
 
 namespace kclxx::test {
 
-/// What a test expected of a child and did not get; what() has the dialogue so far.
+/// The child did not do what the test expected; what() has the dialogue so far.
 class dialogue_error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// A child process on pipes, as the daemon starts one, and a daemon's side of the dialogue with
-/// it. Each wait has a time limit; a child that is left is killed, by its id. With
-/// KCLXX_TEST_LAUNCHER in the environment, that program is started with the command as arguments.
+/// A child process on pipes, as the daemon starts one, and the daemon's side of the dialogue with
+/// it. Each wait has a time limit. The destructor kills a child that still runs, by its id. If
+/// KCLXX_TEST_LAUNCHER is set, that program is started with the command as its arguments.
 class scripted_daemon {
  public:
   static constexpr std::chrono::seconds answer_limit{20};
   struct start_options {
-    /// A plain file as stdin instead of a pipe.
+    /// A file that is the child's stdin; empty: a pipe.
     std::string input_file;
-    /// NAME=VALUE, in addition to this process's environment.
+    /// Variables in addition to the environment of this process, NAME=VALUE.
     std::vector<std::string> environment;
-    /// A pipe as stderr that is full, and that nobody reads.
+    /// The child's stderr is a full pipe that nobody reads.
     bool stderr_is_full = false;
   };
 
@@ -38,14 +38,14 @@ class scripted_daemon {
   scripted_daemon(const scripted_daemon&) = delete;
   scripted_daemon& operator=(const scripted_daemon&) = delete;
 
-  // What the daemon sends.
+  // The daemon's lines.
   void send(std::string_view line);
-  /// Without a newline; false when the child does not read any more.
+  /// Sends bytes without a newline. False: the child has closed its input.
   bool send_raw(std::string_view bytes);
   void initialize();
-  /// One record per text, with sequence numbers counted up from `first`.
+  /// Sends a batch with a record for each text, and sequence numbers counted up from `first`.
   void records(const std::vector<std::string>& texts, std::uint64_t first = 1);
-  /// The same, to a callback that returns and needs no checkpoint before.
+  /// Sends such a batch, and expects its status as the next line.
   void process(const std::vector<std::string>& texts, std::uint64_t first = 1) {
     records(texts, first);
     expect_status("processRecords");
@@ -53,39 +53,39 @@ class scripted_daemon {
   void lease_lost() { send(R"({"action":"leaseLost"})"); }
   void shard_ended() { send(R"({"action":"shardEnded"})"); }
   void shutdown_requested() { send(R"({"action":"shutdownRequested"})"); }
-  /// Answers the last checkpoint line; an empty error: it is persisted.
+  /// Answers the last checkpoint line. An empty error tells that it is persisted.
   void answer(std::string_view error = {});
   void close_input();
 
-  // What the child writes.
+  // The child's lines.
   /// The next line that is not empty.
   std::string next_line();
   void expect(std::string_view line);
   void expect_status(std::string_view action);
   void expect_checkpoint(std::string_view sequence_number);
   void expect_null_checkpoint();
-  /// True when nothing comes within this time.
+  /// Whether nothing comes within this time.
   bool is_silent_for(std::chrono::milliseconds time);
-  /// Everything until the child closes its stdout, or writes nothing for this time.
+  /// All text until the child closes its stdout, or writes nothing for this time.
   std::string rest(std::chrono::milliseconds silence = answer_limit);
 
   void signal_group(int signal) const;
   /// The child's exit status, or 1000 + the number of the signal that ended it.
   int wait_exit(std::chrono::milliseconds limit = std::chrono::seconds(60));
-  /// Closes the input. Returns the exit status.
+  /// Closes the input, and returns the exit status.
   int end() {
     close_input();
     return wait_exit();
   }
-  /// What the child has written to stderr so far; waits until it has `text`.
+  /// Waits until the child has written `text` to stderr, and returns all of its stderr so far.
   std::string await_stderr(std::string_view text);
   [[nodiscard]] std::string stderr_so_far();
-  /// Reads stderr until nobody has it open.
+  /// Reads stderr until no process has it open.
   void await_end_of_stderr();
-  /// kill -9, of the child alone.
+  /// Sends SIGKILL to the child alone, and waits for its end.
   void kill();
   [[nodiscard]] std::size_t resident_kib() const;
-  [[nodiscard]] std::size_t most_resident_kib() const;
+  [[nodiscard]] std::size_t peak_resident_kib() const;
   /// How often its threads have waited so far.
   [[nodiscard]] std::size_t wake_ups() const;
 
@@ -100,14 +100,14 @@ class scripted_daemon {
   int output_ = -1;
   int error_ = -1;
   int unread_error_ = -1;
-  std::string checkpointed_ = R"("sequenceNumber":null)";  // by the last checkpoint line
+  std::string last_checkpoint_ = R"("sequenceNumber":null)";  ///< the fields of the last checkpoint
   std::string buffer_;
   std::string stderr_;
   std::string dialogue_;
 };
 
 std::string base64(std::string_view bytes);
-/// One line of processRecords; see scripted_daemon::records.
+/// The line that scripted_daemon::records sends.
 std::string records_line(const std::vector<std::string>& texts, std::uint64_t first = 1);
 
 }  // namespace kclxx::test

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a launcher of kclxx-share sends.
+// Sends packets as a launcher of kclxx-share does.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ inline std::string bytes_of(const sharing::shard_message& message) {
   return {reinterpret_cast<const char*>(&message), sizeof message};
 }
 
-/// Sends these bytes, with these descriptors. False: nobody is there any more.
+/// Sends these bytes, with these descriptors. False: the other side has closed the connection.
 inline bool try_to_send_packet(int target, std::string bytes, const std::vector<int>& fds) {
   iovec piece{bytes.data(), bytes.size()};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(8 * sizeof(int))> control{};

@@ -18,8 +18,8 @@
 
 namespace kclxx::test {
 
-/// Every function feeds one event and gives back all that the session did, a line per output. A
-/// backoff has a random part: its time is left out where it lies within the options.
+/// Each function gives one event to the session, and returns its outputs, a line each. A backoff
+/// has a random part, so its time is left out if it lies within the options.
 class session_dialogue {
  public:
   using lines = std::vector<std::string>;
@@ -49,7 +49,7 @@ class session_dialogue {
   lines answer(const std::optional<std::string>& error = std::nullopt) {
     return answer_for(written_, error);
   }
-  /// std::nullopt: the end of the shard.
+  /// The answer to a checkpoint at this position; std::nullopt: at the end of the shard.
   lines answer_for(const std::optional<sequence_position>& position,
                    const std::optional<std::string>& error = std::nullopt) {
     return receive("checkpoint", protocol::checkpoint_answer{error, position});
@@ -116,22 +116,22 @@ class session_dialogue {
 
   [[nodiscard]] bool is_unanswered() const { return session_.unanswered().has_value(); }
 
-  /// The shard's start, with its callback.
+  /// Initializes the shard, and lets the callback return.
   void open() {
     initialize();
     returns();
   }
-  /// Opens the shard and one batch, whose callback is running then.
+  /// Opens the shard and begins a batch, whose callback does not return yet.
   void start_batch(std::string_view sequence_number) {
     open();
     records(sequence_number);
   }
-  /// The same, with the callback's end.
+  /// Opens the shard and plays a batch, whose callback returns.
   void process(std::string_view sequence_number) {
     start_batch(sequence_number);
     returns();
   }
-  /// The shard's end, with its callback.
+  /// Ends the shard, and lets the callback return.
   void end_shard() {
     shard_ended();
     returns();
@@ -139,7 +139,7 @@ class session_dialogue {
 
   session::time_point now{std::chrono::hours(1)};
   bool was_waiting = false;
-  /// All that was logged.
+  /// The lines of the log so far.
   lines log;
 
  private:
@@ -193,7 +193,7 @@ class session_dialogue {
   std::array<std::optional<session::time_point>, session::timer_count> timers_;
 };
 
-/// What follows an answer of ThrottlingException when another try will come.
+/// The outputs after an answer of ThrottlingException, when the checkpoint will be tried again.
 inline session_dialogue::lines retrying(const std::string& position) {
   return {"log warning: the checkpoint at " + position + " failed: ThrottlingException; retrying",
           "arm retry timer"};

@@ -9,7 +9,7 @@
 
 namespace kclxx::test {
 
-/// A folder of the test's own, removed with it.
+/// A new folder, which the destructor removes.
 class temporary_folder {
  public:
   temporary_folder() {

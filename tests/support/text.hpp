@@ -18,12 +18,12 @@ inline bool contains(std::string_view text, std::string_view part) {
 }
 
 inline int count(std::string_view text, std::string_view part) {
-  int found = 0;
-  for (auto at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++found;
-  return found;
+  int result = 0;
+  for (auto at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++result;
+  return result;
 }
 
-/// What a blocking descriptor has until its end.
+/// The bytes of a blocking descriptor up to its end.
 inline std::string read_all(int fd) {
   std::string text;
   char piece[4096];
@@ -32,7 +32,7 @@ inline std::string read_all(int fd) {
   return text;
 }
 
-/// What an action is refused with; empty: it is not.
+/// The message with which an action is refused; empty when it is not refused.
 inline std::string refusal(const std::function<void()>& action) {
   try {
     action();
@@ -42,7 +42,7 @@ inline std::string refusal(const std::function<void()>& action) {
   return {};
 }
 
-/// All of it; empty when there is no such file.
+/// The content of a file; empty when there is no such file.
 inline std::string read_file(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
@@ -59,26 +59,28 @@ inline std::string utf8(char32_t code) {
           byte(0x80 | (code >> 6 & 0x3f)), byte(0x80 | (code & 0x3f))};
 }
 
-/// What a terminal, or a program that reads logs, could obey instead of showing it.
+/// The characters that a terminal, or a program that reads logs, could obey instead of showing
+/// them.
 inline const std::vector<char32_t>& obeyed_codes() {
-  static const std::vector<char32_t> all = [] {
-    std::vector<char32_t> codes{0x7f,   0x61c,  0x200e, 0x200f, 0x2028, 0x2029, 0x202a, 0x202b,
-                                0x202c, 0x202d, 0x202e, 0x2066, 0x2067, 0x2068, 0x2069, 0xfeff};
-    for (char32_t control = 0; control < 0x20; ++control) codes.push_back(control);
-    for (char32_t control = 0x80; control < 0xa0; ++control) codes.push_back(control);
-    return codes;
+  static const std::vector<char32_t> codes = [] {
+    std::vector<char32_t> result{0x7f,   0x61c,  0x200e, 0x200f, 0x2028, 0x2029, 0x202a, 0x202b,
+                                 0x202c, 0x202d, 0x202e, 0x2066, 0x2067, 0x2068, 0x2069, 0xfeff};
+    for (char32_t control = 0; control < 0x20; ++control) result.push_back(control);
+    for (char32_t control = 0x80; control < 0xa0; ++control) result.push_back(control);
+    return result;
   }();
-  return all;
+  return codes;
 }
 
-/// All obeyed_codes, and bytes that are not UTF-8: alone, cut off, overlong, a surrogate, too high.
+/// A text with all obeyed_codes, and bytes that are not UTF-8: alone, cut off, overlong, a
+/// surrogate, and beyond Unicode.
 inline std::string obeyed_text() {
-  std::string all = "begin";
-  for (const char32_t code : obeyed_codes()) all += utf8(code);
-  return all + "\x80\x9b\xc0\x80\xe2\x80\xed\xa0\x80\xf4\x90\x80\x80\xff" + "end";
+  std::string text = "begin";
+  for (const char32_t code : obeyed_codes()) text += utf8(code);
+  return text + "\x80\x9b\xc0\x80\xe2\x80\xed\xa0\x80\xf4\x90\x80\x80\xff" + "end";
 }
 
-/// Whether the text has one of obeyed_codes, but for the newline at its end.
+/// Whether the text has one of obeyed_codes. A newline at its end does not count.
 inline bool has_obeyed(std::string_view text) {
   if (text.ends_with('\n')) text.remove_suffix(1);
   const auto& codes = obeyed_codes();
@@ -87,7 +89,7 @@ inline bool has_obeyed(std::string_view text) {
   });
 }
 
-/// Whether a raw byte of obeyed_text that is not UTF-8 is there.
+/// Whether the text has a byte of obeyed_text that UTF-8 never has there.
 inline bool has_raw_byte(std::string_view text) {
   return std::any_of(text.begin(), text.end(), [](char c) {
     const auto byte = static_cast<unsigned char>(c);

@@ -15,8 +15,8 @@
 
 namespace kclxx::test {
 
-/// A directory that is removed with everything in it. Its `bin` is all that the tool has as PATH
-/// besides the system's.
+/// A directory for a run of the tool: its working directory and its HOME. The folder `bin` in it
+/// comes first in PATH. The destructor removes everything.
 class sandbox {
  public:
   sandbox() { std::filesystem::create_directory(path_ / "bin"); }
@@ -29,13 +29,13 @@ class sandbox {
     std::filesystem::create_directories((path_ / name).parent_path());
     std::ofstream(path_ / name, std::ios::binary) << text;
   }
-  /// A program, in sh.
+  /// Makes a program of the shell.
   void program(const std::string& name, const std::string& text) const {
     write(name, "#!/bin/sh\n" + text);
     std::filesystem::permissions(path_ / name, std::filesystem::perms(0755));
   }
   [[nodiscard]] std::string read(const std::string& name) const { return read_file(path_ / name); }
-  /// The names in a directory, hidden ones too.
+  /// The names in a directory, with hidden ones.
   [[nodiscard]] std::vector<std::string> list(const std::string& name) const {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(path_ / name)) {
@@ -44,7 +44,7 @@ class sandbox {
     return names;
   }
 
-  /// A program with its arguments, in this directory. `environment`: "NAME=value", in addition.
+  /// Starts a program in this directory. `environment`: variables in addition, "NAME=value".
   [[nodiscard]] forked_copy start(const std::vector<std::string>& command,
                                   const std::vector<std::string>& environment = {},
                                   int input = -1) const {
@@ -55,20 +55,17 @@ class sandbox {
         },
         input);
   }
-  /// kclxx with these arguments, to its end.
+  /// Runs kclxx with these arguments to its end.
   [[nodiscard]] forked_result kclxx(std::vector<std::string> arguments,
                                     const std::vector<std::string>& environment = {},
                                     int input = -1) const {
     arguments.insert(arguments.begin(), KCLXX_TOOL);
     return start(arguments, environment, input).result();
   }
-  /// As start(), in place of this process.
+  /// Runs a program as start() does, in place of this process. Returns when it cannot be started.
   void become(std::vector<std::string> command,
               const std::vector<std::string>& environment = {}) const {
-    for (const char* name : {"JAVA_HOME", "KCLXX_LOCAL_DIRECTORY", "MAVEN_ARGS", "MAVEN_OPTS",
-                             "XDG_CACHE_HOME", "XDG_STATE_HOME"}) {
-      ::unsetenv(name);
-    }
+    for (const char* name : {"XDG_CACHE_HOME", "XDG_STATE_HOME"}) ::unsetenv(name);
     ::setenv("PATH", ((path_ / "bin").string() + ":/usr/bin:/bin").c_str(), 1);
     ::setenv("HOME", path_.c_str(), 1);
     for (const std::string& text : environment) {

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waiting for a condition, never for a time."""
+"""Tests wait for a condition, never for a time."""
 import time
 
-# How long a test waits in vain, whatever it waits for: far longer than anything takes on a machine
-# with ten times as much to do.
+# How long a test waits for anything before it fails: far longer than it takes on a machine that has
+# ten times as much to do.
 SECONDS = 600
 
 
@@ -12,10 +12,7 @@ class TimedOut(AssertionError):
 
 
 def wait_for(what, condition, seen=lambda: "", every=0.1, seconds=SECONDS):
-    """Polls until `condition()` is true and returns its value.
-
-    After `seconds`, fails with what `seen()` returns.
-    """
+    """Polls until `condition()` is true, and returns its value. After `seconds` it fails, with the text of `seen()`."""
     end = time.monotonic() + seconds
     while True:
         value = condition()

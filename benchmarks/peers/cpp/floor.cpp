@@ -15,13 +15,13 @@
 namespace {
 
 constexpr std::size_t capacity = std::size_t{256} << 10;
-constexpr std::size_t longest_end =
-    1024;  // of a line: more than one record's fields after its data
+// How much of the end of a long line is kept. A record's fields after its data are shorter.
+constexpr std::size_t kept_end = 1024;
 
-// On a page, where the kernel's copy is fastest.
+// The kernel's copy is fastest to the beginning of a page.
 alignas(4096) std::array<char, capacity> buffer;
-std::size_t line_begin = 0;  // of what is kept of the line that is being read
-std::size_t filled = 0;
+std::size_t line_begin = 0;  // where the kept bytes of the current line begin
+std::size_t filled = 0;      // where the bytes end
 
 /// The next line, or its last part when it is long, with the action's name from its beginning.
 struct line {
@@ -58,8 +58,7 @@ bool read_line(line& to) {
     if (line_begin == filled) {
       line_begin = filled = 0;
     } else if (filled > capacity / 2) {
-      const std::size_t kept =
-          filled - line_begin < longest_end ? filled - line_begin : longest_end;
+      const std::size_t kept = filled - line_begin < kept_end ? filled - line_begin : kept_end;
       std::memmove(buffer.data(), buffer.data() + filled - kept, kept);
       line_begin = 0;
       filled = kept;
@@ -75,7 +74,7 @@ void write_all(const char* text, int size) {
   if (write(STDOUT_FILENO, text, static_cast<std::size_t>(size)) != size) _exit(1);
 }
 
-constexpr std::size_t longest_answer = 512;  // a checkpoint and a status
+constexpr std::size_t max_answer = 512;  // a checkpoint and a status
 
 /// Appends the checkpoint of a batch; false when the batch is empty.
 bool append_checkpoint(char* to, int& length, std::string_view batch_end) {
@@ -85,7 +84,7 @@ bool append_checkpoint(char* to, int& length, std::string_view batch_end) {
   batch_end.remove_prefix(at + key.size());
   const auto size = static_cast<int>(batch_end.find('"'));
   length += std::snprintf(
-      to + length, longest_answer / 2,
+      to + length, max_answer / 2,
       "\n{\"action\":\"checkpoint\",\"sequenceNumber\":\"%.*s\",\"subSequenceNumber\":0}\n", size,
       batch_end.data());
   return true;
@@ -102,7 +101,7 @@ int main(int argc, char** argv) {
   while (read_line(next)) {
     const std::array<char, 32> action = next.name;
     if (std::strcmp(action.data(), "checkpoint") == 0) continue;
-    std::array<char, longest_answer> text;
+    std::array<char, max_answer> text;
     int length = 0;
     if (std::strcmp(action.data(), "processRecords") == 0 &&
         append_checkpoint(text.data(), length, next.end) && !unwaited) {
@@ -110,7 +109,7 @@ int main(int argc, char** argv) {
       length = 0;
       if (!read_line(next)) return 1;
     }
-    length += std::snprintf(text.data() + length, longest_answer / 2,
+    length += std::snprintf(text.data() + length, max_answer / 2,
                             "\n{\"action\":\"status\",\"responseFor\":\"%s\"}\n", action.data());
     write_all(text.data(), length);
   }

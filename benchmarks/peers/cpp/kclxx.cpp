@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// kclxx as the other clients are measured: add up the records' sizes, checkpoint each batch at its
-// last record, without waiting for the daemon's answer (--request) or waiting for it
-// (--checkpoint); with --each by a handler of single records, which the library's loop calls; with
-// --batches by a handler of batches, and with --gather of several calls, up to RECORDS or the
-// default limit of memory.
+// kclxx, measured as the other clients are: it adds up the sizes of the records and checkpoints
+// each batch at its last record. --request does not wait for the daemon's answer, --checkpoint
+// does. --each has a handler of single records, --batches a handler of batches, and --gather one of
+// the records of several calls, up to RECORDS or the default limit of memory.
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
@@ -18,7 +17,7 @@
 
 namespace {
 
-// Not <iostream>, whose locales cost an idle process 0.4 MB.
+// It does not use <iostream>, whose locales cost an idle process 0.4 MB.
 void print(const char* text) {
   std::fputs(text, stdout);
   std::fflush(stdout);
@@ -72,9 +71,9 @@ int main(int argc, char** argv) {
   if (how == "--each" || how == "--batches" || how == "--gather") {
     options.checkpoint_interval = std::chrono::milliseconds(0);
     std::size_t bytes = 0;
-    const auto add = [&bytes](const kclxx::record& one) { bytes += one.data().size(); };
+    const auto add = [&bytes](const kclxx::record& record) { bytes += record.data().size(); };
     const auto add_all = [&add](const kclxx::record_batch& batch) {
-      for (const kclxx::record& one : batch) add(one);
+      for (const kclxx::record& record : batch) add(record);
     };
     kclxx::batch_options gathering;
     if (how == "--gather") gathering.linger = std::chrono::seconds(1);
@@ -84,6 +83,6 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%zu bytes\n", bytes);
     return status;
   }
-  options.checkpoint_interval = std::chrono::milliseconds(0);  // as the others: each batch
+  options.checkpoint_interval = std::chrono::milliseconds(0);  // each batch, as the other clients
   return kclxx::run([&] { return std::make_unique<count_bytes>(how == "--checkpoint"); }, options);
 }

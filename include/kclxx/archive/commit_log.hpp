@@ -23,6 +23,7 @@ namespace kclxx::archive {
 struct file {
   std::string folder;  ///< for instance "tenant=a/date=2026-11-29/hour=07"
   std::string suffix;  ///< for instance ".json.gz"
+  /// The bytes of the file.
   std::string content;
 };
 
@@ -31,7 +32,7 @@ struct file {
 /// Errors: std::length_error when the part is longer than a store can have: 255 bytes.
 [[nodiscard]] std::string partition(std::string_view key, std::string_view value);
 
-/// What is committed of one shard. Each record is in the files of one commit, whatever crashes, and
+/// The commits of one shard. Each record is in the files of one commit, whatever crashes, and
 /// although several workers may archive the shard. A file that has its name is complete, and never
 /// changes. The objects that the log needs are in `_kclxx/APPLICATION/STREAM/SHARD/`, which readers
 /// such as Athena and Spark do not look into. docs/exactly-once.md has the states of a commit.
@@ -65,8 +66,8 @@ class commit_log {
   /// Commits these files, and `position` with them. False: another worker has made a commit
   /// meanwhile, so position() has to be called again.
   /// Errors: std::system_error of the store; std::errc::filename_too_long for a folder of more than
-  /// 600 bytes, and std::errc::invalid_argument for an empty one, and for one with a part that is
-  /// empty, or that begins with '_' or '.'.
+  /// 600 bytes; std::errc::invalid_argument for a folder that is empty, or has a part that is
+  /// empty, or begins with '_' or '.'.
   bool try_commit(std::vector<file> files, const sequence_position& position);
 
  private:
@@ -74,21 +75,21 @@ class commit_log {
   static sequence_position position_of(const auto& last) { return last.record.position(); }
 
   void load();
-  void finish(const std::string& commit, std::span<const std::string> names);
+  void finish(const std::string& commit_text, std::span<const std::string> log_names);
   [[nodiscard]] std::string name_of(std::uint64_t number) const;
 
   std::shared_ptr<store> store_;
-  std::string folder_;           // of the log
-  std::string file_name_;        // of a final file, before the number
-  bool has_taken_over_ = false;  ///< attempts of earlier workers can win no more
-  bool is_loaded_ = false;       ///< the members below are those of the newest commit
-  std::uint64_t newest_ = 0;
+  std::string log_folder_;
+  std::string file_name_prefix_;  ///< what comes before the number in the name of a final file
+  bool has_taken_over_ = false;   ///< attempts of earlier workers cannot become commits
+  bool is_loaded_ = false;        ///< the members below are those of the newest commit
+  std::uint64_t newest_number_ = 0;
   sequence_position position_{"TRIM_HORIZON"};
 };
 
-/// A name from outside as one part of an object's name: at most 64 bytes of A-Z, a-z, 0-9, '-', '_'
-/// and '.', the first of which is no '_' or '.'. A name that is no such part is shortened, and ends
-/// in a hash of itself, so that different names stay different.
+/// Makes a part of an object's name from a name: at most 64 bytes of A-Z, a-z, 0-9, '-', '_' and
+/// '.', the first of which is no '_' or '.'. A name that is no such part is shortened, and ends in
+/// a hash of the whole name, so that different names stay different.
 [[nodiscard]] std::string name_part(std::string_view name);
 /// `_kclxx/APPLICATION/STREAM/SHARD`, of name_part().
 [[nodiscard]] std::string folder_of(const shard_context& shard);
@@ -101,6 +102,7 @@ struct commit_cost {
   std::uint64_t deletes;  ///< of S3: DELETE requests, which cost nothing
   std::uint64_t syncs;    ///< of a folder: fsync of files and folders; two more for a new folder
 };
+/// The cost of one commit of this many files.
 [[nodiscard]] constexpr commit_cost cost_of(std::uint64_t files) {
   return {.writes = 2 * files + 2, .deletes = files + 1, .syncs = 2 * files + 3};
 }

@@ -18,9 +18,10 @@ namespace kclxx::archive {
 /// it: a record that is parked again, after a crash, is one object all the same.
 class parking_lot final : public kclxx::parking_lot {
  public:
+  /// Nothing is read or written yet.
   explicit parking_lot(std::shared_ptr<store> store) : store_(std::move(store)) {}
 
-  /// Reads from the store.
+  /// Reads from the store, so that a store that does not answer is known before the first record.
   /// Errors: std::system_error.
   void prepare(const shard_context& shard) override {
     static_cast<void>(store_->get(folder(shard) + "/0"));

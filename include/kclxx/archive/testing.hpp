@@ -18,29 +18,32 @@
 
 namespace kclxx::archive::testing {
 
-/// Changes one object at a time, as S3 does: a move is a copy and a removal.
-/// Thread safety: as of any store; on_step and arrive() are for one thread.
+/// A store that changes one object at a time, as S3 does: a move is a copy and a removal.
+/// Thread safety: any thread may call all functions but arrive(). Set on_step while no other does.
 class memory_store final : public store {
  public:
-  /// Called before and after each change of an object. It may throw a std::system_error, which the
-  /// store turns into an outcome_unknown after a change; and it may use the store.
+  /// A step: it is called before and after each change of an object. It may use the store, and may
+  /// throw a std::system_error, which the store turns into an outcome_unknown after a change.
   std::function<void()> on_step = [] {};
 
-  /// Thrown by on_step: no answer comes, and the store throws an outcome_unknown. A change that was
-  /// not made yet is made in arrive().
+  /// on_step may throw it. Then no answer comes: the store throws an outcome_unknown, and a change
+  /// that was not made yet is made in arrive().
   struct under_way {};
 
   /// Makes the changes that are under way.
   void arrive() {
     for (const auto& change : std::exchange(changes_under_way_, {})) change();
   }
+  /// A copy of the contents of all objects, by their names.
   [[nodiscard]] std::map<std::string, std::string> objects() const {
     const std::lock_guard lock(mutex_);
     return objects_;
   }
 
   void put(std::span<const object> objects) override {
-    for (const object& made : objects) change([this, made] { objects_[made.name] = made.content; });
+    for (const object& object : objects) {
+      change([this, object] { objects_[object.name] = object.content; });
+    }
   }
   bool put_if_absent(const object& candidate) override {
     const auto is_made = std::make_shared<bool>(false);
@@ -102,9 +105,8 @@ class memory_store final : public store {
   std::vector<std::function<void()>> changes_under_way_;
 };
 
-/// Calls `play` with a new memory_store, which calls `fault` at its first step; then with another
-/// one, which calls it at its second step; and so on, until `play` has fewer steps. Returns how
-/// many steps there are.
+/// Calls `play` once for each step that it has: with a new memory_store each time, which calls
+/// `fault` at the first step, then at the second step, and so on. Returns how many steps there are.
 template <class Fault, class Play>
 int at_each_step(Fault fault, Play play) {
   for (int faulty_step = 1;; ++faulty_step) {

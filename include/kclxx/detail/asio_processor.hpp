@@ -88,6 +88,7 @@ class stopped_context_service final : public kclxx::detail::shard_service {
       std::size_t threads) override {
     return inner_->make_thread_pool(threads);
   }
+  void track_completion() noexcept override { inner_->track_completion(); }
   void fail(std::exception_ptr thrown) override { inner_->fail(std::move(thrown)); }
   void request_worker_stop() override { inner_->request_worker_stop(); }
   void log(log_level level, const std::string& text, const position& subject) override {
@@ -159,7 +160,6 @@ class processor final : public record_processor {
     if (source_.makes_handlers) destroy_handler();
   }
 
-  [[nodiscard]] checkpoint_mode mode() const override { return inner_->mode(); }
   void process_records(record_batch batch, const checkpointer& checkpointer) override {
     require_running(executor_);
     inner_->process_records(std::move(batch), checkpointer);

@@ -272,6 +272,13 @@ auto with_values(std::shared_ptr<Function> function, Parse parse) {
   }
 }
 
+/// What json() makes of a function. It is as empty as the function.
+template <class Handler>
+struct json_handler : Handler {
+  bool is_there;
+  explicit operator bool() const noexcept { return is_there; }
+};
+
 /// What json() makes of a function and a key. Each shard has values of its own.
 template <class Value, class Function, class Key>
 class keyed_json {
@@ -281,15 +288,21 @@ class keyed_json {
   keyed_json(std::shared_ptr<Function> function, std::shared_ptr<Key> key)
       : function_(std::move(function)), key_(std::move(key)) {}
 
-  /// `make(handler, options)` makes the factory of one shard.
-  /// It is not valid for options with a key of their own, and where that of `make` is not.
+  /// `make(handler, options)` makes the factory of one shard. The result is not valid for an empty
+  /// function, for options with a key of their own, and where that of `make` is not.
   template <class Make>
   [[nodiscard]] processor_factory factory(parallel_options options, Make make) const {
-    if (options.key) {
-      return processor_factory::valid_or_not([]() -> processor_factory {
-        throw std::invalid_argument("parallel_options: json has a key, too");
-      });
-    }
+    return processor_factory::valid_or_not([&] {
+      require_function(*function_);
+      require_function(*key_);
+      if (options.key) throw std::invalid_argument("parallel_options: json has a key, too");
+      return valid_factory(std::move(options), std::move(make));
+    });
+  }
+
+ private:
+  template <class Make>
+  [[nodiscard]] processor_factory valid_factory(parallel_options options, Make make) const {
     auto of_shard = [function = function_, key = key_, options = std::move(options),
                      make = std::move(make)] {
       const auto records = std::make_shared<parsed_records<Value>>();
@@ -303,7 +316,6 @@ class keyed_json {
     return [of_shard](const shard_context& shard) { return of_shard()(shard); };
   }
 
- private:
   std::shared_ptr<Function> function_;
   std::shared_ptr<Key> key_;
 };

@@ -139,6 +139,13 @@ class KCLXX_EXPORT shard_service {
   /// Lifetime: the service's.
   [[nodiscard]] virtual virtual_scheduler* scheduler() noexcept;
 
+  /// A form of kclxx/processing.hpp decides which records are complete, as with
+  /// checkpoint_mode::manual, whatever record_processor::mode returns: a processor that calls the
+  /// form's functions need not know that.
+  /// Thread safety: the thread of the callbacks only.
+  virtual void track_completion() noexcept { is_completion_tracked_ = true; }
+  [[nodiscard]] bool is_completion_tracked() const noexcept { return is_completion_tracked_; }
+
   /// See shard_context::fail, which has checked the argument.
   virtual void fail(std::exception_ptr thrown) = 0;
 
@@ -154,6 +161,9 @@ class KCLXX_EXPORT shard_service {
   virtual void observe(observer::shard_event event) noexcept;
   /// False when nobody receives events, so that none need be made.
   [[nodiscard]] virtual bool is_observed() const noexcept;
+
+ private:
+  bool is_completion_tracked_ = false;
 };
 
 /// How the library gets at the service of a shard_context or a checkpointer, and gives one to a

@@ -21,9 +21,9 @@ namespace kclxx {
 /// linger, at shutdown_requested and at shard_ended. When the lease is lost they are dropped. What
 /// is gathered is not complete: no checkpoint covers it.
 ///
-/// What is gathered takes at most 64 MiB of memory, or max_bytes if that is more: it is handed over
-/// before. While the handler runs the daemon waits, so beside it the records of one processRecords
-/// call are in memory. docs/processing.md has what is processed again after a crash.
+/// What is gathered is handed over before it takes more memory than 64 MiB, or than max_bytes if
+/// that is larger. While the handler runs the daemon waits. So the records of one processRecords
+/// call are in memory, too. docs/processing.md has what is processed again after a crash.
 ///
 /// Errors: with a limit of 0 or a negative linger the factory of `batches` is not valid.
 /// Thread safety: a value; processors copy it.
@@ -53,8 +53,8 @@ struct batch_options {
 /// Records that are handed over between two processRecords calls are checkpointed with the next
 /// call or at the shutdown.
 ///
-/// Errors: none. With a policy or options that cannot work the factory is not valid.
-/// Thread safety: as `each`.
+/// Errors: none. With an empty function, or a policy or options that cannot work, the factory is
+/// not valid. Thread safety: as `each`.
 [[nodiscard]] KCLXX_EXPORT processor_factory batches(batch_handler handler,
                                                      failure_policy policy = {},
                                                      batch_options options = {});

@@ -17,7 +17,8 @@ namespace kclxx {
 /// A record is complete when the handler has returned, or when the record was skipped or parked as
 /// `policy` demands. Complete records are checkpointed as in checkpoint_mode::automatic, also
 /// during a long batch. Records before one that failed are not processed again by this process.
-/// Errors: none. With a policy that cannot work the factory is not valid: `run` reports it.
+/// Errors: none. With an empty function, or a policy that cannot work, the factory is not valid:
+/// `run` reports it.
 /// Thread safety: the handler is called on the callbacks' thread.
 [[nodiscard]] KCLXX_EXPORT processor_factory each(record_handler handler,
                                                   failure_policy policy = {});

@@ -25,6 +25,7 @@ class shard_context;
 /// A record that failed for good, and why.
 /// Lifetime: the record is valid during park().
 struct failed_record {
+  /// The record as it was delivered.
   const kclxx::record& record;
   int attempts;             ///< those that failed
   std::string first_error;  ///< what the first attempt threw
@@ -125,7 +126,9 @@ class KCLXX_EXPORT batch_failure : public std::exception {
   /// A record that failed an attempt. Policy, log and parking lot use `cause`; if that is null, the
   /// batch_failure.
   struct failed {
+    /// The position of a record of the batch.
     sequence_position position;
+    /// Why it failed; null if the batch_failure itself is the reason.
     std::exception_ptr cause{};
   };
 
@@ -135,8 +138,8 @@ class KCLXX_EXPORT batch_failure : public std::exception {
   explicit batch_failure(const sequence_position& position, std::exception_ptr cause = nullptr);
   /// These records failed, and come again without the others, which are complete (but see
   /// batch_options::order). `last_tried`: the records after it were not tried, and come again, too.
-  /// A position that no record of the batch has is ignored. If none is left, the handler gets
-  /// halves.
+  /// A position that no record of the batch has is ignored. When no position remains, the handler
+  /// gets halves.
   /// Errors: std::invalid_argument for no record; std::bad_alloc.
   explicit batch_failure(std::vector<failed> records,
                          std::optional<sequence_position> last_tried = std::nullopt);
@@ -144,8 +147,9 @@ class KCLXX_EXPORT batch_failure : public std::exception {
   batch_failure& operator=(const batch_failure&) noexcept = default;
   ~batch_failure() override;
 
+  /// A text with the position of the first record and its cause.
   [[nodiscard]] const char* what() const noexcept override { return contents_->text.c_str(); }
-  /// At least one, in the order of the call.
+  /// The records that failed, in the order of the call. It is not empty.
   [[nodiscard]] const std::vector<failed>& records() const noexcept { return contents_->records; }
   /// std::nullopt: all records were tried.
   [[nodiscard]] const std::optional<sequence_position>& last_tried() const noexcept {
@@ -211,6 +215,7 @@ struct failure_policy {
   /// `batches` the shard waits meanwhile. With `parallel` and order::key only the later records of
   /// the same key do.
   std::chrono::milliseconds initial_backoff{200};
+  /// The longest wait between two attempts of a record; see initial_backoff.
   std::chrono::milliseconds max_backoff{5000};
   /// A failed record that has been in the stream for longer is bad, but not after an outage_error.
   /// Unset: age does not matter. That is the default, since after an outage every record is old. A

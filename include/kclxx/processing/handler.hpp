@@ -14,12 +14,12 @@
 
 namespace kclxx {
 
-/// Which records keep others waiting while they are being processed or tried again.
+/// Which records keep later ones waiting while they are processed or tried again.
 enum class order {
   /// A record that fails keeps the later ones of its key waiting. `parallel` also processes the
-  /// records of a key one after the other, in the shard's order.
+  /// records of a key in turn, in the shard's order.
   key,
-  /// No record waits for another one.
+  /// No record waits for another record.
   none,
 };
 
@@ -36,14 +36,21 @@ template <class Function, class Subject>
 concept makes_handler = std::is_invocable_v<Function&, const shard_context&> &&
     handles<std::invoke_result_t<Function&, const shard_context&>, Subject>;
 
-/// An empty std::function, or the like, which would fail at every record, is refused at once.
+/// Whether it is an empty std::function, or the like.
 template <class Function>
-void require_function(const Function& function) {
+[[nodiscard]] bool is_empty_function(const Function& function) {
   // The second condition leaves lambdas out, which convert to a pointer.
   if constexpr (std::is_pointer_v<Function> || (std::is_constructible_v<bool, const Function&> &&
                                                 !std::is_convertible_v<const Function&, bool>)) {
-    if (!static_cast<bool>(function)) throw std::invalid_argument("a handler is an empty function");
+    return !static_cast<bool>(function);
   }
+  return false;
+}
+/// Refuses a function that would fail at every record.
+/// Errors: std::invalid_argument.
+template <class Function>
+void require_function(const Function& function) {
+  if (is_empty_function(function)) throw std::invalid_argument("a handler is an empty function");
 }
 
 }  // namespace detail
@@ -76,8 +83,8 @@ class basic_handler {
   /// Errors: what the user's function throws.
   using of_shard = std::function<void(Subject, const shard_context&)>;
 
-  /// Errors: std::invalid_argument for an empty function; std::bad_alloc, and what moving or
-  /// copying the function throws.
+  /// From an empty function it makes an empty handler, of which no form makes a valid factory.
+  /// Errors: std::bad_alloc, and what moving or copying the function throws.
   template <class Function>
   requires(
       !std::is_same_v<std::decay_t<Function>, basic_handler> &&
@@ -89,22 +96,25 @@ class basic_handler {
       // NOLINTNEXTLINE(google-explicit-constructor): as std::function
       basic_handler(Function&& function) {
     using stored = std::decay_t<Function>;
-    detail::require_function<stored>(function);
+    if (detail::is_empty_function<stored>(function)) return;
     auto shared = std::make_shared<stored>(std::forward<Function>(function));
     if constexpr (detail::handles<stored, Subject>) {
       make_ = [call = held(std::move(shared))](const shard_context&) { return call; };
     } else {
       make_ = [shared = std::move(shared)](const shard_context& shard) {
-        using made = std::decay_t<std::invoke_result_t<stored&, const shard_context&>>;
-        auto one = std::make_shared<made>((*shared)(shard));
-        detail::require_function<made>(*one);
-        return held(std::move(one));
+        using result = std::decay_t<std::invoke_result_t<stored&, const shard_context&>>;
+        auto function_of_shard = std::make_shared<result>((*shared)(shard));
+        detail::require_function<result>(*function_of_shard);
+        return held(std::move(function_of_shard));
       };
     }
   }
 
-  /// The function for one shard.
-  /// Errors: what the user's function throws, if it is of the form that makes a function.
+  /// False for an empty handler.
+  explicit operator bool() const noexcept { return make_ != nullptr; }
+  /// The function for one shard. Precondition: the handler is not empty.
+  /// Errors: what the user's function throws, if it is of the form that makes a function;
+  /// std::invalid_argument when that makes an empty one.
   /// Thread safety: this calls the user's function, and is as safe to call as that function.
   /// Blocking: as long as the user's function takes.
   [[nodiscard]] of_shard make(const shard_context& shard) const { return make_(shard); }

@@ -35,9 +35,10 @@ class KCLXX_EXPORT completion {
  public:
   /// An empty one.
   completion() noexcept;
+  /// Takes the record of another one, which is empty then.
   completion(completion&&) noexcept;
   /// A record that this object held, and that was not reported, counts as failed.
-  completion& operator=(completion&& other) noexcept;
+  completion& operator=(completion&& source) noexcept;
   ~completion();
 
   /// False for an empty one.
@@ -53,7 +54,7 @@ class KCLXX_EXPORT completion {
   /// library's. By default `cause` is the exception that is being handled. Without effect on an
   /// empty one.
   void fail(std::exception_ptr cause = std::current_exception()) noexcept;
-  /// The same, with a std::runtime_error of this text.
+  /// Fails with a std::runtime_error of this text.
   void fail(std::string_view message) noexcept;
   /// The handler makes progress: parallel_options::stuck_after counts from now on.
   void touch() noexcept;
@@ -85,6 +86,7 @@ struct parallel_options {
   /// not yet reported; with kclxx/asio.hpp, the coroutines.
   /// While new records are ready, retries have at most half of the lanes, but at least one.
   std::size_t lanes = 8;
+  /// Which records of a shard wait for each other.
   kclxx::order order = order::key;
   /// The key of order::key; empty: the partition key. Log and events have the partition key. The
   /// function is called once for each delivered record, on the callbacks' thread; what it throws is
@@ -95,9 +97,9 @@ struct parallel_options {
   /// While it is full the daemon waits. After a crash at most the window, and what was completed
   /// since the last checkpoint, is processed again.
   std::size_t window_records = 10'000;
-  /// The same limit in bytes of data. A batch's bytes count until its records and all earlier ones
-  /// are complete. A record that is larger than the limit is admitted alone, once the window is
-  /// empty.
+  /// The most bytes of data in the window. A batch's bytes count until its records and all earlier
+  /// ones are complete. A record that is larger than the limit is admitted alone, once the window
+  /// is empty.
   std::uint64_t window_bytes = std::uint64_t{64} << 20;
 
   /// A handler that runs for longer is reported in the log, and again each time that its time has
@@ -110,8 +112,8 @@ struct parallel_options {
   /// How long shutdown_requested waits for records that are not complete. When a record ends the
   /// session during a callback, running handlers have this time, too; between two callbacks the
   /// session ends at once. `kclxx daemon check` recommends a shutdownGraceMillis of 25 s: with the
-  /// default below, that leaves 10 s for the checkpoint and for other shards. A checkpoint that
-  /// fails later than run_options::shutdown_retry_limit after shutdownRequested is not tried again.
+  /// default below, that leaves 10 s for the last checkpoint, which is run_options'
+  /// shutdown_retry_limit.
   std::chrono::milliseconds drain_timeout{15'000};
 };
 
@@ -124,13 +126,13 @@ struct parallel_options {
 /// When a stop is requested (shard_context::stop_token), a handler should return: the processor's
 /// destructor waits for it.
 ///
-/// Errors: none. With a policy or options that cannot work the factory is not valid.
-/// Thread safety: the handler is called from several threads at the same time.
+/// Errors: none. With an empty function, or a policy or options that cannot work, the factory is
+/// not valid. Thread safety: the handler is called from several threads at the same time.
 [[nodiscard]] KCLXX_EXPORT processor_factory parallel(record_handler handler,
                                                       failure_policy policy = {},
                                                       parallel_options options = {});
 
-/// The same for a handler that only starts work. A completion reports its end, from any thread.
+/// The form for a handler that only starts work. A completion reports its end, from any thread.
 /// Thread safety: the handler is called on a thread of the shard's own, for one record at a time.
 [[nodiscard]] KCLXX_EXPORT processor_factory parallel(async_record_handler handler,
                                                       failure_policy policy = {},

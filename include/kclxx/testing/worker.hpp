@@ -44,24 +44,29 @@ namespace kclxx::testing {
 /// Blocking: while user code runs in it.
 class worker {
  public:
+  /// The unit of times.
   using milliseconds = std::chrono::milliseconds;
 
   /// A checkpoint that the daemon was asked for, and its answer.
   struct checkpoint_attempt {
+    /// The position that the child asked for.
     sequence_position position;
     std::optional<std::string> error{};  ///< the simple name of the daemon's exception
     bool operator==(const checkpoint_attempt&) const = default;
   };
 
-  /// A worker before initialize(). log() has each message, `options.log` gets those of at least
-  /// logging.level, and stderr none.
+  /// A worker before initialize(). log() has each message but those of the beginning and the end of
+  /// the lease, `options.log` gets those of at least logging.level, and stderr none.
   explicit worker(processor_factory make_processor, const run_options& options = {},
                   worker_options settings = {});
   /// A moved-from worker can only be destroyed or assigned to.
   worker(worker&&) noexcept;
+  /// Ends the child of this worker first.
   worker& operator=(worker&&) noexcept;
+  /// Ends the child: its processor is destroyed.
   ~worker();
 
+  /// The daemon assigns the shard; `start` is the position that is persisted already.
   worker& initialize(std::string_view shard_id = "shardId-000000000000",
                      const sequence_position& start = sequence_position("TRIM_HORIZON"));
   /// Delivers a batch of these payloads; {} is an empty one. Sequence numbers continue from the
@@ -79,9 +84,11 @@ class worker {
   /// The user records of one aggregated (KPL) record: one sequence number, sub-sequence 0, 1, ...
   worker& deliver_aggregate(const std::vector<std::string>& payloads,
                             std::optional<milliseconds> millis_behind_latest = milliseconds(0));
-  /// The daemon sends leaseLost, shardEnded or shutdownRequested.
+  /// The daemon sends leaseLost.
   worker& lose_lease();
+  /// The daemon sends shardEnded.
   worker& end_shard();
+  /// The daemon sends shutdownRequested; lose_lease, end_shard or end_input follows.
   worker& request_shutdown();
   /// The daemon closes the child's stdin. Inside a callback: the daemon dies.
   worker& end_input();
@@ -120,7 +127,9 @@ class worker {
   [[nodiscard]] const std::vector<sequence_position>& checkpoints() const noexcept;
   /// Where a successor would resume: after this.
   [[nodiscard]] const sequence_position& persisted() const noexcept;
+  /// Each checkpoint that the child asked for, with its answer, in order.
   [[nodiscard]] const std::vector<checkpoint_attempt>& attempts() const noexcept;
+  /// Each message of the library, in order.
   [[nodiscard]] const std::vector<log_entry>& log() const noexcept;
   /// "initialize", "process_records", ... in order.
   [[nodiscard]] const std::vector<std::string>& callbacks() const noexcept;
@@ -137,6 +146,7 @@ class worker {
   /// Whether the child has called shard_context::request_worker_stop; shutdownRequested follows the
   /// open action.
   [[nodiscard]] bool worker_stop_requested() const noexcept;
+  /// The virtual time: what shard_context::now() returns in the child.
   [[nodiscard]] std::chrono::steady_clock::time_point now() const noexcept;
   /// The user's processor.
   /// Errors: std::logic_error when there is none, and when it is of another type, which is named.

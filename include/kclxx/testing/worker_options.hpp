@@ -26,7 +26,9 @@ struct worker_options {
   std::chrono::milliseconds idle_limit = std::chrono::hours(48);
   /// The names in shard_context, which `run` takes from the environment; std::nullopt: none is set.
   std::optional<std::string> stream_name{};
+  /// As stream_name.
   std::optional<std::string> application_name{};
+  /// As stream_name.
   std::optional<std::string> worker_id{};
 };
 

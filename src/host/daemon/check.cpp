@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values are the daemon's own reader's to judge. What it accepts, and what it does not look at, is
-// here: rows of what, why and fix. In them {key} and {value} stand for a property's.
+// The daemon's own reader judges values. The rows below (what, why, fix) are about values that it
+// accepts and about what it does not look at. In their texts {key} and {value} are the property's.
 #include "host/daemon/check.hpp"
 
 #include <algorithm>
@@ -27,33 +27,33 @@ using boost::iequals;
 using boost::trim_copy;
 
 bool matches(std::string_view text, const char* pattern) {
-  constexpr std::size_t most = 4096;  // std::regex recurses
+  constexpr std::size_t max_size = 4096;  // std::regex recurses, and a longer text takes the stack
   static std::map<const char*, std::regex> compiled;
-  return text.size() <= most &&
+  return text.size() <= max_size &&
          std::regex_match(text.begin(), text.end(),
                           compiled.try_emplace(pattern, pattern).first->second);
 }
 
 /// A file, its daemon, and what was found so far.
 struct checked_file {
-  const properties& all;
+  const properties& entries;
   const circumstances& where;
   std::vector<diagnostic> found{};
-  bool lacks_required = false;  // of which the reader says the same
+  bool lacks_required = false;  // the reader's refusal then repeats what was found here
   std::map<std::string, const property*, std::less<>> effective{};  // by the canonical key
 
-  checked_file(const properties& file, const circumstances& around) : all(file), where(around) {
-    for (const property& one : all) effective[canonical_key(one.key, kcl())] = &one;
+  checked_file(const properties& file, const circumstances& around) : entries(file), where(around) {
+    for (const property& entry : entries) effective[canonical_key(entry.key, kcl())] = &entry;
   }
 
   [[nodiscard]] kcl_version kcl() const { return where.kcl.which; }
   [[nodiscard]] const property* at(std::string_view key) const {
-    const auto one = effective.find(key);
-    return one == effective.end() ? nullptr : one->second;
+    const auto found = effective.find(key);
+    return found == effective.end() ? nullptr : found->second;
   }
   [[nodiscard]] std::string value(std::string_view key) const {
-    const property* const one = at(key);
-    return one == nullptr ? "" : trim_copy(one->value);
+    const property* const entry = at(key);
+    return entry == nullptr ? "" : trim_copy(entry->value);
   }
   [[nodiscard]] bool has(std::string_view key) const { return !value(key).empty(); }
   [[nodiscard]] bool is_clearly_zero(std::string_view key) const {
@@ -82,16 +82,16 @@ constexpr auto warning = severity::warning;
 struct missing_row {
   severity level;
   std::string_view key;
-  /// It is also missing when it is there: with another value. nullptr: when it is blank.
+  /// When the key counts as missing, also with some value. nullptr: when it is absent or blank.
   bool (*is_missing)(const checked_file&);
-  const char* what;  // of a key that is not there; "" : "KEY is not set"
+  const char* what;  // what to say when the key is absent; "": "KEY is not set"
   const char* why;
   const char* fix;
 };
 
 bool polls(const checked_file& file) {
-  for (const reading& one : file.where.readings) {
-    if (one.kind == "retrieval") return one.text == "POLLING";
+  for (const reading& said : file.where.readings) {
+    if (said.kind == "retrieval") return said.text == "POLLING";
   }
   static constexpr std::array<std::string_view, 5> keys{
       "retryGetRecordsInSeconds", "maxGetRecordsThreadPool", "maxRecords",
@@ -133,8 +133,8 @@ const missing_row missing_rows[] = {
                 file.has("cloudWatchClient.region"));
      },
      "",
-     "The region comes from AWS_REGION, the AWS profile or the EC2 instance; where none has one, "
-     "the daemon does not start.",
+     "The region comes from AWS_REGION, the AWS profile or the EC2 instance; without a region the "
+     "daemon does not start.",
      "regionName = the region of the stream."},
     {warning, "retrievalMode",
      [](const checked_file& file) {
@@ -179,7 +179,7 @@ void check_missing(checked_file& file) {
 
 struct key_row {
   severity level;
-  std::string_view key;  ///< one that ends with a dot: all that begin so
+  std::string_view key;  ///< "": every key; with a dot at its end: every key that begins with it
   bool (*applies)(const checked_file&, const property&);
   const char* what;
   const char* why;
@@ -188,12 +188,12 @@ struct key_row {
 
 bool always(const checked_file&, const property&) { return true; }
 
-bool is_no_table(const checked_file&, const property& one) {
-  return !one.value.empty() && !matches(one.value, "[A-Za-z0-9_.-]{3,255}");
+bool is_no_table(const checked_file&, const property& entry) {
+  return !entry.value.empty() && !matches(entry.value, "[A-Za-z0-9_.-]{3,255}");
 }
 
-bool is_of_table_streams(const checked_file&, const property& one) {
-  return matches(trim_copy(one.value), "arn:[^:]*:dynamodb:.*");
+bool is_of_table_streams(const checked_file&, const property& entry) {
+  return matches(trim_copy(entry.value), "arn:[^:]*:dynamodb:.*");
 }
 
 bool is_step_before(const checked_file& file, const char* version) {
@@ -207,7 +207,7 @@ bool fans_out_by_mode(const checked_file& file, const property&) {
   return iequals(file.value("retrievalMode"), "fanout");
 }
 
-/// Nothing: it is no whole number, and the daemon's reader says so.
+/// The whole number of a value. Nothing: it is none, which the daemon's reader tells.
 std::optional<std::int64_t> number_in(const property& entry) {
   const std::string text = trim_copy(entry.value);
   std::int64_t number = 0;
@@ -216,16 +216,16 @@ std::optional<std::int64_t> number_in(const property& entry) {
   return number;
 }
 
-/// A number from which the KCL makes an interval that is not positive. 0 counts as not set.
+/// Whether the number is at most `last`. 0 is not, since it counts as not set.
 bool is_at_most(const property& entry, std::int64_t last) {
   const auto number = number_in(entry);
   return number && *number != 0 && *number <= last;
 }
 
-/// Names of AWS's SDK 1, which no daemon of KCL 3 has.
-bool is_of_sdk1(const checked_file& file, const property& one) {
+/// Whether the value names a class of AWS's SDK 1, which no daemon of KCL 3 has.
+bool is_of_sdk1(const checked_file& file, const property& entry) {
   return file.kcl() == kcl_version::kcl3 &&
-         matches(one.value, "(.*,)?\\s*(com\\.amazonaws\\.|DefaultAWS).*");
+         matches(entry.value, "(.*,)?\\s*(com\\.amazonaws\\.|DefaultAWS).*");
 }
 
 const char* const no_effect = "{key} has no effect";
@@ -241,8 +241,8 @@ const key_row key_rows[] = {
     {error, "tableName", is_no_table, no_such_table,
      "It is the lease table's name, and DynamoDB refuses it.", table_letters},
     {error, "applicationName",
-     [](const checked_file& file, const property& one) {
-       return !file.has("tableName") && is_no_table(file, one);
+     [](const checked_file& file, const property& entry) {
+       return !file.has("tableName") && is_no_table(file, entry);
      },
      no_such_table, "It is the lease table's name, and DynamoDB refuses it.", table_letters},
     {warning, "workerMetricsTableName", is_no_table, no_such_table,
@@ -254,25 +254,25 @@ const key_row key_rows[] = {
     {error, "streamArn", is_of_table_streams, no_table_stream, "This daemon reads Kinesis alone.",
      "docs/host/operating.md#changes-of-a-dynamodb-table has the ways."},
     {error, "streamName",
-     [](const checked_file& file, const property& one) {
-       return !file.has("streamArn") && !trim_copy(one.value).empty() &&
-              !is_of_table_streams(file, one) && !matches(one.value, "[A-Za-z0-9_.-]{1,128}");
+     [](const checked_file& file, const property& entry) {
+       return !file.has("streamArn") && !trim_copy(entry.value).empty() &&
+              !is_of_table_streams(file, entry) && !matches(entry.value, "[A-Za-z0-9_.-]{1,128}");
      },
      "{key} is \"{value}\", which cannot name a stream",
      "The daemon waits for a stream of this name without end.",
      "Write 1 to 128 of A-Z a-z 0-9 _ . -, with nothing after it."},
     {warning, "streamName",
-     [](const checked_file& file, const property& one) {
+     [](const checked_file& file, const property& entry) {
        return file.has("streamArn") && file.has("streamName") &&
-              !file.value("streamArn").ends_with("/" + trim_copy(one.value));
+              !file.value("streamArn").ends_with("/" + trim_copy(entry.value));
      },
      "{key} is not the stream of streamArn", "The ARN takes precedence; this name is ignored.",
      one_of_them},
     {warning, "regionName",
-     [](const checked_file& file, const property& one) {
+     [](const checked_file& file, const property& entry) {
        const std::string arn = file.value("streamArn");
        return arn.find(":kinesis:") != std::string::npos && file.has("regionName") &&
-              arn.find(":kinesis:" + trim_copy(one.value) + ":") == std::string::npos;
+              arn.find(":kinesis:" + trim_copy(entry.value) + ":") == std::string::npos;
      },
      "{key} is not the region of streamArn", "The stream is looked for in this region.",
      "Correct one of them."},
@@ -281,20 +281,20 @@ const key_row key_rows[] = {
      "AwsCredentialsProvider = DefaultCredentialsProvider; the others are in "
      "docs/host/operating.md#credentials"},
     {warning, "initialPositionInStreamExtended",
-     [](const checked_file&, const property& one) {
-       return matches(one.value, "\\s*[0-9]{12,}\\s*");
+     [](const checked_file&, const property& entry) {
+       return matches(entry.value, "\\s*[0-9]{12,}\\s*");
      },
      "{key} looks like milliseconds", "It is in seconds since 1970: this is far in the future.",
      "Remove the last three digits."},
     {warning, "maxRecords",
-     [](const checked_file&, const property& one) {
-       return matches(one.value, "-[1-9][0-9]*|[1-9][0-9]{5,}|[2-9][0-9]{4}|1[0-9]{4}") &&
-              one.value != "10000";
+     [](const checked_file&, const property& entry) {
+       return matches(entry.value, "-[1-9][0-9]*|[1-9][0-9]{5,}|[2-9][0-9]{4}|1[0-9]{4}") &&
+              entry.value != "10000";
      },
      "{key} is {value}", "Kinesis takes 1 to 10000, and refuses every other read.",
      "Write 10000 or less."},
     {warning, "timeoutInSeconds",
-     [](const checked_file&, const property& one) { return matches(one.value, "-.*|0+"); },
+     [](const checked_file&, const property& entry) { return matches(entry.value, "-.*|0+"); },
      "{key} is {value}", "The whole worker halts at its first message to a child.",
      "Remove it, or write more than the slowest batch takes."},
     {warning, "maxActiveThreads",
@@ -319,12 +319,13 @@ const key_row key_rows[] = {
        return is_at_most(entry, 999) && !is_at_most(entry, 77);
      },
      "{key} is {value}",
-     "A worker that is busy for as long loses its leases to another one, which repeats records.",
+     "A worker that is busy for as long loses its leases to another worker, which repeats records.",
      "Write 1000 or more."},
     {error, "maxLeaseRenewalThreads",
      [](const checked_file&, const property& entry) { return is_at_most(entry, 1); },
      "{key} is {value}",
-     "The pool begins with two threads, and Java refuses a smaller one: the daemon does not start.",
+     "The pool begins with two threads, and Java refuses a smaller pool: the daemon does not "
+     "start.",
      "Write 2 or more."},
     {error, "leaseAssignmentIntervalMillis",
      [](const checked_file&, const property& entry) { return is_at_most(entry, 51); },
@@ -364,13 +365,13 @@ const key_row key_rows[] = {
     {error, "shardPrioritization", always, "{key} cannot be set in a file",
      "The daemon does not start.", remove_it},
     {error, "clientVersionConfig",
-     [](const checked_file& file, const property& one) {
-       return boost::iends_with(one.value, "_PHASE1") && is_step_before(file, "3.5.0");
+     [](const checked_file& file, const property& entry) {
+       return boost::iends_with(entry.value, "_PHASE1") && is_step_before(file, "3.5.0");
      },
      "{key} is of KCL 3.5 and later", "This KCL does not start with it.", "Use --kcl 3."},
     {warning, "clientVersionConfig",
-     [](const checked_file& file, const property& one) {
-       return boost::iends_with(one.value, "_2X") && !is_step_before(file, "3.5.0");
+     [](const checked_file& file, const property& entry) {
+       return boost::iends_with(entry.value, "_2X") && !is_step_before(file, "3.5.0");
      },
      "{key} ends the time in which KCL 2 can be used",
      "It lets the KCL write rows into the lease table that no worker of 2.x can read: one that "
@@ -379,10 +380,10 @@ const key_row key_rows[] = {
      "{value}_PHASE1 until all workers are of 3.x. The way back is in "
      "docs/host/kcl-versions.md#back-to-kcl-2"},
     {warning, "",
-     [](const checked_file&, const property& one) {
+     [](const checked_file&, const property& entry) {
        static const std::regex variable(
            "\\$\\{?[A-Za-z_]|\\$\\(|\\{\\{|%[A-Za-z_][A-Za-z0-9_]*%|<%");
-       return std::regex_search(one.value.substr(0, 4096), variable);
+       return std::regex_search(entry.value.substr(0, 4096), variable);
      },
      "{key} has a variable in \"{value}\"",
      "The daemon expands nothing: it takes the text as it is, the same in each worker.",
@@ -390,17 +391,17 @@ const key_row key_rows[] = {
      "daemon "
      "run ..."},
     {warning, "",
-     [](const checked_file&, const property& one) {
-       const std::string& text = one.value;
+     [](const checked_file&, const property& entry) {
+       const std::string& text = entry.value;
        return text.size() > 1 && (text.front() == '"' || text.front() == '\'') &&
               text.back() == text.front();
      },
      "{key} is in quotes", "The quotes are part of the value.", "Remove them."},
     {warning, "",
-     [](const checked_file&, const property& one) {
+     [](const checked_file&, const property& entry) {
        // Two bytes that make sense as UTF-8, each of them read as a character.
        static const std::regex twice("\xC3[\x82-\xB4]\xC2[\x80-\xBF]");
-       return std::regex_search(one.value.substr(0, 4096), twice);
+       return std::regex_search(entry.value.substr(0, 4096), twice);
      },
      "{key} has letters beyond ASCII, in UTF-8",
      "The daemon reads the file as ISO-8859-1 and gets other characters.",
@@ -408,12 +409,13 @@ const key_row key_rows[] = {
 };
 
 void check_values(checked_file& file) {
-  for (const property& one : file.all) {
-    const std::string key = canonical_key(one.key, file.kcl());
+  for (const property& entry : file.entries) {
+    const std::string key = canonical_key(entry.key, file.kcl());
     for (const key_row& row : key_rows) {
       const bool is_it =
           row.key.empty() || row.key == key || (row.key.ends_with('.') && key.starts_with(row.key));
-      if (is_it && row.applies(file, one)) file.add(&one, row.level, row.what, row.why, row.fix);
+      if (is_it && row.applies(file, entry))
+        file.add(&entry, row.level, row.what, row.why, row.fix);
     }
   }
 }
@@ -450,43 +452,43 @@ std::string nearest_key(const std::string& key, kcl_version kcl) {
   return std::string(best);
 }
 
-void check_unknown(checked_file& file, const property& one) {
+void check_unknown(checked_file& file, const property& entry) {
   const char* const ignored = "The daemon ignores it, without a warning.";
   const std::string in(name_of(file.kcl()));
-  if (one.key.starts_with("\u00ef\u00bb\u00bf")) {
-    return file.add(&one, error, "the file begins with a byte order mark",
+  if (entry.key.starts_with("\u00ef\u00bb\u00bf")) {
+    return file.add(&entry, error, "the file begins with a byte order mark",
                     "The daemon reads it as part of the first key, which it then ignores.",
                     "Save the file without it.");
   }
-  if (is_of_newer_daemons(one.key)) {
-    return file.add(&one, warning, "{key} is a key of newer daemons than the one that is fetched",
+  if (is_of_newer_daemons(entry.key)) {
+    return file.add(&entry, warning, "{key} is a key of newer daemons than the one that is fetched",
                     ignored,
                     "Remove it, or use a daemon of 3.5.0 or later: "
                     "docs/host/kcl-versions.md#a-newer-daemon");
   }
-  const std::string near = nearest_key(one.key, file.kcl());
-  if (iequals(near, one.key)) {
-    return file.add(&one, warning, "{key} is misspelt: keys are case-sensitive", ignored,
+  const std::string near = nearest_key(entry.key, file.kcl());
+  if (iequals(near, entry.key)) {
+    return file.add(&entry, warning, "{key} is misspelt: keys are case-sensitive", ignored,
                     "Write " + near + ".");
   }
-  const kcl_version other = file.kcl() == kcl_version::kcl3 ? kcl_version::kcl2 : kcl_version::kcl3;
+  const kcl_version other_kcl =
+      file.kcl() == kcl_version::kcl3 ? kcl_version::kcl2 : kcl_version::kcl3;
   const std::string suggestion = near.empty() ? remove_it : "Did you mean " + near + "?";
-  if (find_row(one.key, other) != nullptr) {
-    return file.add(&one, warning,
-                    "{key} is a key of " + std::string(name_of(other)) + ", not of " + in, ignored,
-                    near.empty() ? suggestion : suggestion + " Otherwise remove it.");
+  if (find_row(entry.key, other_kcl) != nullptr) {
+    return file.add(&entry, warning,
+                    "{key} is a key of " + std::string(name_of(other_kcl)) + ", not of " + in,
+                    ignored, near.empty() ? suggestion : suggestion + " Otherwise remove it.");
   }
-  file.add(&one, warning, "{key} is not a key of " + in, ignored, suggestion);
+  file.add(&entry, warning, "{key} is not a key of " + in, ignored, suggestion);
 }
 
-std::string place_of(const property& one) {
-  return one.line != 0 ? "line " + std::to_string(one.line) : one.origin;
+std::string place_of(const property& entry) {
+  return entry.line != 0 ? "line " + std::to_string(entry.line) : entry.origin;
 }
 
 constexpr const char* undefined_order = "Both set the same field, in an undefined order.";
 
-/// Different keys for one field of the daemon. The order in which it applies keys is that of a hash
-/// table.
+/// Pairs of keys for one field of the daemon, which applies keys in the order of a hash table.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 7> rivals{{
     {"workerId", "workerIdentifier"},
     {"initialPositionInStream", "initialPositionInStreamExtended"},
@@ -506,24 +508,25 @@ bool is_known_to_reader(const checked_file& file, const property& entry) {
 
 void check_keys(checked_file& file) {
   std::map<std::string, const property*> later;
-  for (std::size_t i = file.all.size(); i-- > 0;) {
-    const property& one = file.all[i];
-    if (!is_known(one.key, file.kcl()) && !is_known_to_reader(file, one)) check_unknown(file, one);
-    const property* const next = std::exchange(later[canonical_key(one.key, file.kcl())], &one);
+  for (std::size_t i = file.entries.size(); i-- > 0;) {
+    const property& entry = file.entries[i];
+    if (!is_known(entry.key, file.kcl()) && !is_known_to_reader(file, entry))
+      check_unknown(file, entry);
+    const property* const next = std::exchange(later[canonical_key(entry.key, file.kcl())], &entry);
     if (next == nullptr) continue;
-    if (next->key == one.key) {
-      file.add(&one, warning, "{key} is repeated (" + place_of(*next) + ")",
+    if (next->key == entry.key) {
+      file.add(&entry, warning, "{key} is repeated (" + place_of(*next) + ")",
                "The last one counts; this one has no effect.", one_of_them);
     } else {
-      file.add(&one, warning, "{key} is repeated as " + next->key + " (" + place_of(*next) + ")",
+      file.add(&entry, warning, "{key} is repeated as " + next->key + " (" + place_of(*next) + ")",
                undefined_order, one_of_them);
     }
   }
-  for (const auto& [key, other] : rivals) {
-    const property* const one = file.at(key);
-    const property* const second = file.at(other);
-    if (one == nullptr || second == nullptr) continue;
-    file.add(one, warning,
+  for (const auto& [key, rival] : rivals) {
+    const property* const entry = file.at(key);
+    const property* const second = file.at(rival);
+    if (entry == nullptr || second == nullptr) continue;
+    file.add(entry, warning,
              "{key} is set together with " + second->key + " (" + place_of(*second) + ")",
              undefined_order, one_of_them);
   }
@@ -533,24 +536,24 @@ void check_keys(checked_file& file) {
 
 std::string first_word(const std::string& command) { return command.substr(0, command.find(' ')); }
 
-/// Without its first word.
+/// The command without its first word.
 std::string rest_of(const std::string& command) {
   const auto next = command.find_first_not_of(' ', command.find(' '));
   return next == std::string::npos ? "" : command.substr(next);
 }
 
-/// What a program of ours that starts another one is given to start; the command itself: it is
-/// none.
+/// The command that kclxx-share or kclxx capture is given to start. `command` itself: its program
+/// is neither.
 std::string started_by(const std::string& command) {
   const std::string program = first_word(command);
-  std::string rest = rest_of(command);
+  std::string arguments = rest_of(command);
   const auto is_named = [&](const std::string& name) {
     return program == name || program.ends_with("/" + name);
   };
-  if (is_named("kclxx-share")) return rest.starts_with("-- ") ? rest_of(rest) : rest;
-  if (!is_named("kclxx") || first_word(rest) != "capture") return command;
-  while (!rest.empty() && first_word(rest) != "--") rest = rest_of(rest);
-  return rest_of(rest);
+  if (is_named("kclxx-share")) return arguments.starts_with("-- ") ? rest_of(arguments) : arguments;
+  if (!is_named("kclxx") || first_word(arguments) != "capture") return command;
+  while (!arguments.empty() && first_word(arguments) != "--") arguments = rest_of(arguments);
+  return rest_of(arguments);
 }
 
 /// The path with blanks that was meant, when there is a program of that name.
@@ -592,12 +595,13 @@ void check_executable(checked_file& file) {
   const std::string names = "{key} names \"" + program + "\", which ";
   const executable_state state = file.where.look(program);
   if (state == executable_state::ok) {
-    std::string rest = rest_of(command);
-    while (!rest.empty() && !matches(first_word(rest), "([0-9]*[<>].*)|[|&;]+|.*[;&]|.*[\"'].*")) {
-      rest = rest_of(rest);
+    std::string arguments = rest_of(command);
+    while (!arguments.empty() &&
+           !matches(first_word(arguments), "([0-9]*[<>].*)|[|&;]+|.*[;&]|.*[\"'].*")) {
+      arguments = rest_of(arguments);
     }
-    if (rest.empty()) return;
-    file.add(place, warning, "{key} has " + first_word(rest),
+    if (arguments.empty()) return;
+    file.add(place, warning, "{key} has " + first_word(arguments),
              "There is no shell: the program gets it as an argument.",
              "Let a script that executableName names do it.");
   } else if (const std::string meant = path_with_blanks(command, file.where.look); !meant.empty()) {
@@ -626,26 +630,26 @@ void check_executable(checked_file& file) {
 void check_readings(checked_file& file) {
   std::string warnings;
   bool stops = false;
-  for (const reading& one : file.where.readings) {
-    stops = stops || one.kind == "stops";
-    if (one.kind != "warns" || one.text.starts_with("Some polling properties have been set")) {
+  for (const reading& said : file.where.readings) {
+    stops = stops || said.kind == "stops";
+    if (said.kind != "warns" || said.text.starts_with("Some polling properties have been set")) {
       continue;
     }
-    warnings += (warnings.empty() ? "" : "; ") + one.text;
+    warnings += (warnings.empty() ? "" : "; ") + said.text;
   }
   std::map<std::string, bool> unset;
-  for (const reading& one : file.where.readings) {
-    if (one.kind == "unset") unset[one.key] = true;
+  for (const reading& said : file.where.readings) {
+    if (said.kind == "unset") unset[said.key] = true;
   }
-  for (const reading& one : file.where.readings) {
-    const property* const place = file.at(canonical_key(one.key, file.kcl()));
-    const property_row* const row = find_row(one.key, file.kcl());
+  for (const reading& said : file.where.readings) {
+    const property* const place = file.at(canonical_key(said.key, file.kcl()));
+    const property_row* const row = find_row(said.key, file.kcl());
     const std::string by_default =
         row == nullptr || row->default_value.empty() ? "" : std::string(row->default_value);
     const std::string stays = by_default.empty()
                                   ? "It counts as not set."
                                   : "It counts as not set: the default, " + by_default + ", stays.";
-    if (one.kind == "negative" && place != nullptr) {
+    if (said.kind == "negative" && place != nullptr) {
       const std::string what = place->key + " is " + place->value;
       const bool is_told = std::any_of(
           file.found.begin(), file.found.end(),
@@ -656,16 +660,16 @@ void check_readings(checked_file& file) {
           "The daemon takes a negative time or number, and then fails, does not wait, or takes "
           "leases that others hold.",
           "Remove it, or write a positive number.");
-    } else if (one.kind == "stops" && !file.lacks_required) {
-      file.add(nullptr, error, "the daemon does not start with this file: " + one.text,
+    } else if (said.kind == "stops" && !file.lacks_required) {
+      file.add(nullptr, error, "the daemon does not start with this file: " + said.text,
                warnings.empty() ? "So says its own reader." : "It warns: " + warnings + ".",
                "docs/troubleshooting.md#the-daemon-does-not-start has the causes.");
-    } else if (one.kind == "reads" && place != nullptr) {
-      file.add(place, warning, "{key} is \"{value}\", which the daemon reads as " + one.text,
-               unset.contains(one.key) ? stays : "It says nothing of it.",
+    } else if (said.kind == "reads" && place != nullptr) {
+      file.add(place, warning, "{key} is \"{value}\", which the daemon reads as " + said.text,
+               unset.contains(said.key) ? stays : "It says nothing of it.",
                "Write the value alone, with nothing after it.");
-      unset.erase(one.key);
-    } else if (one.kind == "unset" && place != nullptr && unset.contains(one.key) &&
+      unset.erase(said.key);
+    } else if (said.kind == "unset" && place != nullptr && unset.contains(said.key) &&
                !by_default.empty() && by_default != "0" && by_default != "false") {
       file.add(place, warning, "{key} is {value}", stays,
                "Remove it; this daemon cannot have that value.");
@@ -742,16 +746,16 @@ executable_state look_at_name(const std::string& program) {
 }
 
 std::vector<reading> parse_readings(std::string_view lines) {
-  std::vector<reading> all;
+  std::vector<reading> readings;
   std::istringstream input{std::string(lines)};
   for (std::string line; std::getline(input, line);) {
     const auto first = line.find('\t');
     const auto second = line.find('\t', first + 1);
     if (second == std::string::npos) continue;  // what Java itself prints
-    all.push_back({line.substr(0, first), line.substr(first + 1, second - first - 1),
-                   line.substr(second + 1)});
+    readings.push_back({line.substr(0, first), line.substr(first + 1, second - first - 1),
+                        line.substr(second + 1)});
   }
-  return all;
+  return readings;
 }
 
 std::uint64_t heap_of_shards(const properties& file, const circumstances& where) {
@@ -793,8 +797,8 @@ std::vector<diagnostic> find_conflicts(const std::vector<named_properties>& stre
   return found;
 }
 
-std::vector<diagnostic> check(const properties& all, const circumstances& where) {
-  checked_file file(all, where);
+std::vector<diagnostic> check(const properties& entries, const circumstances& where) {
+  checked_file file(entries, where);
   check_keys(file);
   check_values(file);
   check_executable(file);
@@ -802,9 +806,10 @@ std::vector<diagnostic> check(const properties& all, const circumstances& where)
   check_readings(file);
   check_heap(file);
   check_version(file);
-  // Those without a line last; otherwise as they were found.
-  std::stable_sort(file.found.begin(), file.found.end(), [](const auto& one, const auto& other) {
-    return one.line - 1 < other.line - 1;
+  // Diagnostics without a line come last; otherwise they stay in the order in which they were
+  // found.
+  std::stable_sort(file.found.begin(), file.found.end(), [](const auto& first, const auto& second) {
+    return first.line - 1 < second.line - 1;
   });
   return std::move(file.found);
 }

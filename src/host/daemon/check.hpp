@@ -42,7 +42,7 @@ std::vector<reading> parse_readings(std::string_view lines);
 /// looked up in PATH.
 using executable_look = std::function<tool::executable_state(const std::string& program)>;
 
-/// For a program that is elsewhere: `missing` for a name that only a shell would understand.
+/// The look at a program of another machine: `missing` for a name that only a shell understands.
 tool::executable_state look_at_name(const std::string& program);
 
 /// What the daemon finds where it runs, besides the file.
@@ -52,7 +52,7 @@ struct circumstances {
   kcl_choice kcl{};                  ///< which daemon it is
   std::uint64_t heap_mib = 0;        ///< the most that Java takes; 0: not known
   std::vector<reading> readings{};   ///< empty: the reader was not there, so no value was judged
-  bool has_stock_writer = true;      ///< it holds a batch several times over
+  bool has_stock_writer = true;      ///< the daemon's writer holds a batch several times over
   std::uint64_t heap_of_others = 0;  ///< MiB that other streams of the same process need
 };
 
@@ -71,6 +71,6 @@ std::vector<diagnostic> find_conflicts(const std::vector<named_properties>& stre
                                        kcl_version kcl);
 
 /// All diagnostics, in the order of the file; those without a line come last.
-std::vector<diagnostic> check(const properties& all, const circumstances& where);
+std::vector<diagnostic> check(const properties& entries, const circumstances& where);
 
 }  // namespace kclxx::host

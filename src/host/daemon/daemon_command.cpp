@@ -35,7 +35,7 @@ std::string not_a_size(const std::string& text) {
   return is_size ? "" : text + " is not a size; write for example 512m or 2g";
 }
 
-/// Of `run`, `print-command` and `check`.
+/// Adds the options that `run`, `print-command` and `check` share.
 void add_common_options(CLI::App& command, launch_options& options) {
   command
       .add_option("FILE", options.files,
@@ -62,9 +62,6 @@ void add_launch(CLI::App& daemon, const command_text& text, void (*launch)(const
   CLI::App& command = add_command(daemon, text, child_use::options, run);
   auto options = std::make_shared<launch_options>();
   add_common_options(command, *options);
-  command.add_flag("--busy", options->is_busy,
-                   "Java is to deliver at a high rate for long: it compiles more, and takes more "
-                   "memory");
   add_option(command, "FILE", "--logback", options->logging,
              "The daemon's logging configuration instead of the built-in one");
   command.callback([options, launch, &run] {

@@ -32,8 +32,8 @@ std::string pom_with(std::string_view core, std::string_view daemon) {
   return pom;
 }
 
-/// A core of another version than the tested one, under the daemon of the same version if there is
-/// one: of the daemon fewer versions are published.
+/// Brings a core that was not tested, under the daemon of the same version if that is published:
+/// fewer versions of the daemon are.
 void bring_other_version(const fs::path& folder, const kcl_choice& kcl) {
   const kcl_parts tested = tested_parts(kcl.which);
   std::string output;
@@ -47,7 +47,7 @@ void bring_other_version(const fs::path& folder, const kcl_choice& kcl) {
                                "client-pom:") != std::string::npos) {
     cannot_set_up("Maven finds no KCL " + kcl.core);
   }
-  // Any other failure, as of a mirror or offline, does not tell which daemons there are.
+  // Any further failure, as of a mirror or offline, does not tell which daemons there are.
   if (!is_there && output.find("Could not find artifact") != std::string::npos) {
     std::cerr << "There is no daemon " << kcl.core << "; the tested one is fetched." << std::endl;
     for (const auto& entry : fs::directory_iterator(folder)) fs::remove_all(entry.path());
@@ -89,7 +89,7 @@ void expect_main_jar(const std::vector<fs::path>& files, kcl_version kcl, const 
   cannot_set_up("the jars of " + std::string(name_of(kcl)) + " are not in " + folder.string());
 }
 
-/// Without the words of javac: they are about the source, which is ours.
+/// Whether a program succeeds. What it prints is dropped: javac's words are about our own source.
 bool succeeds(const std::vector<std::string>& command) {
   try {
     return run_program(command).end.is_success();
@@ -123,7 +123,7 @@ std::string java_tool(const char* name) {
   return fs::exists(beside, error) ? beside.string() : name;
 }
 
-/// The class of a source, as a jar lists it.
+/// Whether a jar's listing has the class of a source.
 bool lists_class(const std::string& listing, const embedded::file& source) {
   return listing.find('/' + fs::path(source.name).stem().string() + ".class\n") !=
          std::string::npos;
@@ -213,16 +213,16 @@ std::string kcl_choice::text() const {
   return core.empty() ? std::to_string(static_cast<int>(which)) : core;
 }
 
-std::strong_ordering compare_versions(std::string_view one, std::string_view other) {
-  const auto next = [](std::string_view& left) {
+std::strong_ordering compare_versions(std::string_view version, std::string_view second) {
+  const auto next = [](std::string_view& unread) {
     int number = 0;
-    const auto end = std::from_chars(left.data(), left.data() + left.size(), number).ptr;
-    left.remove_prefix(static_cast<std::size_t>(end - left.data()));
-    if (!left.empty()) left.remove_prefix(1);
+    const auto end = std::from_chars(unread.data(), unread.data() + unread.size(), number).ptr;
+    unread.remove_prefix(static_cast<std::size_t>(end - unread.data()));
+    if (!unread.empty()) unread.remove_prefix(1);
     return number;
   };
-  while (!one.empty() || !other.empty()) {
-    const auto order = next(one) <=> next(other);
+  while (!version.empty() || !second.empty()) {
+    const auto order = next(version) <=> next(second);
     if (order != 0) return order;
   }
   return std::strong_ordering::equal;
@@ -267,9 +267,9 @@ bool has_tested_daemon(const std::vector<fs::path>& files) {
   const auto daemon = std::find_if(files.begin(), files.end(), is_daemon);
   if (daemon == files.end()) return false;
   const std::string line = hash_of(*daemon) + "  amazon-kinesis-client-multilang-";
-  return std::any_of(embedded::projects.begin(), embedded::projects.end(), [&](const auto& one) {
-    return one.checksums.find(line) != std::string_view::npos;
-  });
+  return std::any_of(
+      embedded::projects.begin(), embedded::projects.end(),
+      [&](const auto& project) { return project.checksums.find(line) != std::string_view::npos; });
 }
 
 fs::path fetch_jars(const std::string& cache, const kcl_choice& kcl) {

@@ -23,7 +23,7 @@ struct kcl_parts {
   std::string_view daemon;
 };
 
-/// What is fetched and tested with kclxx.
+/// The versions that are fetched and tested with kclxx.
 kcl_parts tested_parts(kcl_version kcl);
 
 /// The KCL that a command is for.
@@ -40,7 +40,7 @@ struct kcl_choice {
 };
 
 /// "3.5.1" < "3.10.0".
-std::strong_ordering compare_versions(std::string_view one, std::string_view other);
+std::strong_ordering compare_versions(std::string_view version, std::string_view second);
 
 /// "KCL 3.x".
 std::string_view name_of(kcl_version kcl);
@@ -54,9 +54,9 @@ struct jar_place {
   std::string jars;   ///< empty: in the cache
 };
 
-/// Those that were compared (see tool/packages.hpp); of a version that was not tested with kclxx,
-/// and of a folder of the user's without checksums, all there are. Our own jar
-/// (src/host/java) is among them where it was compiled. Errors: command_error.
+/// The jars that were compared with their checksums (host/packages.hpp). Where no checksums are
+/// known, for a version that was not tested with kclxx or a folder of the user's, all jars in the
+/// folder. Our own jar (src/host/java) is among them where it was compiled. Errors: command_error.
 std::vector<std::filesystem::path> jars_at(const jar_place& place, const kcl_choice& kcl);
 
 /// The jar with what this program has in src/host/java; nothing: it is not there. `files` is then
@@ -66,8 +66,8 @@ std::optional<std::filesystem::path> own_jar_among(std::vector<std::filesystem::
 /// Whether a jar of ours agrees with its checksum, if that is beside it. Errors: command_error.
 bool is_as_compiled(const std::filesystem::path& own_jar);
 
-/// Whether the daemon among files is a tested one, by its SHA-256: our writer of batches is for
-/// these. Errors: command_error.
+/// Whether the daemon among the files was tested, by its SHA-256: our writer of batches is for
+/// tested daemons. Errors: command_error.
 bool has_tested_daemon(const std::vector<std::filesystem::path>& files);
 
 /// Brings the jars with Maven, unless they are there, and gives their folder. Of a version that is

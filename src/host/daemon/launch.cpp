@@ -40,16 +40,17 @@ using namespace tool;
 
 namespace {
 
-/// So much of a line is looked at, without waiting for the rest of it.
+/// How many bytes of a line are looked at, without waiting for its end.
 constexpr std::size_t head_size = 1024;
 
 [[noreturn]] void end_java(pid_t java) {
   // As process 1 it gets no SIGKILL from its own namespace.
   ::kill(java, java == 1 ? SIGTERM : SIGKILL);
   for (;;)
-    ::pause();  // what is not read keeps Java in the call that logs it, before it leaves with 0
+    ::pause();  // a full pipe keeps Java in the call that logs, before it leaves with status 0
 }
 
+/// Judges each line of the failures as soon as it is long enough, and at its end at the latest.
 class failure_reader {
  public:
   explicit failure_reader(pid_t java) : java_(java) {}
@@ -84,9 +85,10 @@ class failure_reader {
 };
 
 [[noreturn]] void guard(int failures, pid_t java) {
-  sigset_t all;
-  ::sigfillset(&all);
-  ::sigprocmask(SIG_BLOCK, &all, nullptr);  // of all signals to the group: it leaves with Java
+  sigset_t every_signal;
+  ::sigfillset(&every_signal);
+  // A signal to the group is Java's: this process leaves when Java does.
+  ::sigprocmask(SIG_BLOCK, &every_signal, nullptr);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != java) ::_exit(0);
   failure_reader reader(java);
@@ -98,7 +100,8 @@ class failure_reader {
   }
 }
 
-/// What was thrown, without the place; blank when the line has nothing of it.
+/// ": " and the text of the exception in a line, without the place where it was thrown; empty: the
+/// line has no exception.
 std::string cause_in(std::string_view line) {
   constexpr std::string_view begin = " java.lang.RuntimeException: ";
   const auto at = line.find(begin);
@@ -113,11 +116,12 @@ std::string cause_in(std::string_view line) {
 void start_guard() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) == -1) {
-    cannot_set_up(std::string("a pipe cannot be made: ") + std::strerror(errno));
+    cannot_set_up("a pipe", "made");
   }
   io::descriptor from_java(ends[0]);
   const io::descriptor low(ends[1]);
-  // The smallest that there is: a line of the failures does not fit in.
+  // The pipe is as small as can be: a line of the failures does not fit in, so Java waits for this
+  // process to read it.
   ::fcntl(from_java.get(), F_SETPIPE_SZ, 1);
   const int to_guard = ::fcntl(low.get(), F_DUPFD, 3);  // stays open across exec
   const pid_t java = ::getpid();
@@ -132,7 +136,7 @@ void start_guard() {
   ::setenv("KCLXX_FAILURES", ("/proc/self/fd/" + std::to_string(to_guard)).c_str(), 1);
 }
 
-/// Unlike any other worker's, and still telling where the worker runs.
+/// An id that no other worker has, and which tells where the worker runs.
 std::string new_worker_id() {
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
@@ -160,7 +164,7 @@ bool has_own_class_path(const launch_options& options) {
       });
 }
 
-/// See launch_settings. `own_jar`: the jar of src/host/java.
+/// Why only AWS's classes run; empty: those of src/host/java do. `own_jar`: their jar.
 std::string why_stock(const launch_options& options,
                       const std::optional<std::filesystem::path>& own_jar) {
   if (options.is_stock) return "--stock";
@@ -169,7 +173,7 @@ std::string why_stock(const launch_options& options,
   return is_as_compiled(*own_jar) ? "" : own_jar->string() + " is not as it was compiled";
 }
 
-/// The class path has the files that were compared, and no others.
+/// Sets the class path to the files that were compared, and to no others.
 void set_class_path(const launch_options& options, launch_settings& settings) {
   std::vector<std::filesystem::path> files = jars_at(options.place, options.kcl);
   const auto own = own_jar_among(files);
@@ -207,7 +211,7 @@ std::string text_of_user_options(const std::vector<std::string>& command_line) {
   return text;
 }
 
-/// Which of AWS's classes run where kclxx has its own, and why. Empty: none.
+/// The line that says which of AWS's classes run where kclxx has its own, and why. Empty: none.
 std::string stock_line(const launch_settings& settings) {
   if (!settings.why_stock.empty()) return "only AWS's classes run: " + settings.why_stock;
   return settings.has_own_writer ? ""
@@ -230,12 +234,12 @@ launch_settings settings_for(const launch_options& options) {
     settings.java_options.insert(settings.java_options.begin(), "-Xmx" + options.heap);
   }
   settings.user_options = text_of_user_options(settings.java_options);
-  settings.is_busy = options.is_busy;
   if (!options.logging.empty()) settings.logging_file = absolute_file(options.logging);
   return settings;
 }
 
-/// What the daemon is to read. Errors: command_error for files that cannot be together, too.
+/// The properties that the daemon is to read. Errors: command_error, also for files that cannot be
+/// together.
 std::vector<named_properties> effective_properties(const launch_options& options) {
   std::vector<named_properties> streams;
   for (const std::string& file : options.files) {
@@ -257,20 +261,25 @@ std::vector<named_properties> effective_properties(const launch_options& options
 std::string file_in_memory(const char* name, std::string_view text) {
   const io::descriptor low(::memfd_create(name, MFD_ALLOW_SEALING));
   const int file = ::fcntl(low.get(), F_DUPFD, 3);  // stays open across exec
-  if (file == -1) cannot_set_up(std::string(name) + " cannot be made: " + std::strerror(errno));
+  if (file == -1) cannot_set_up(name, "made");
   ::fchmod(file, 0600);
   if (const auto error = io::write_all(file, text)) {
     cannot_set_up(std::string(name) + ": " + error.message());
   }
   ::fcntl(file, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL);
-  return "/proc/self/fd/" + std::to_string(file);
+  std::string path = "/proc/self/fd/" + std::to_string(file);
+  if (::access(path.c_str(), R_OK) == -1) {
+    cannot_set_up(
+        "Java gets its files by /proc, which is not mounted here: mount -t proc proc /proc");
+  }
+  return path;
 }
 
-/// In MiB, of -Xmx or --heap; 0: Java takes a share of the memory.
+/// The most that Java's heap may have, in MiB, by -Xmx or --heap; 0: a share of the memory.
 std::uint64_t heap_of(const launch_options& options) {
   std::string text = options.heap;
-  for (const std::string& one : options.java_options) {
-    if (one.starts_with("-Xmx")) text = one.substr(4);
+  for (const std::string& option : options.java_options) {
+    if (option.starts_with("-Xmx")) text = option.substr(4);
   }
   std::uint64_t number = 0;
   const auto* const end = std::from_chars(text.data(), text.data() + text.size(), number).ptr;
@@ -312,7 +321,7 @@ std::vector<std::string> without_decided(std::vector<std::string> ours, const st
     rows.emplace_back("GC", "-XX:[+-]Use\\w+GC\\b");  // Java refuses two collectors
     rows.emplace_back("MaxRAMPercentage", "-XX:(MaxRAMPercentage|MaxRAMFraction|MaxHeapSize)=");
     rows.emplace_back("New", "-Xmn|-XX:(MaxNewSize|NewSize|NewRatio)=");
-    rows.emplace_back("TieredStopAtLevel", "-XX:(TieredStopAtLevel=|[+-]TieredCompilation)|-Xint");
+    rows.emplace_back("Tier4", "-XX:(Tier4\\w+|CompileThresholdScaling)=");
     rows.emplace_back("MetaspaceSize", "-XX:MetaspaceSize=");
     return rows;
   }();
@@ -324,7 +333,7 @@ std::vector<std::string> without_decided(std::vector<std::string> ours, const st
   return ours;
 }
 
-// A blocked or ignored SIGTERM is inherited; Java would keep it so, and never shut down gracefully.
+// Java would inherit a SIGTERM that is blocked or ignored, and never shut down gracefully.
 void listen_to_sigterm() {
   std::signal(SIGTERM, SIG_DFL);
   sigset_t term;
@@ -353,35 +362,38 @@ std::optional<start_failure> explain(std::string_view line) {
   return start_failure{worker + " could not be initialized" + cause_in(line), true};
 }
 
-std::vector<std::string> java_options(bool is_busy, const std::string& given) {
+std::vector<std::string> java_options(const std::string& given) {
   // Garbage is what costs at a high rate: a call's records are text of several times their size,
-  // and dead after it. G1 treats such large objects like old ones; these two collectors do not. The
-  // full compiler pays for itself once a method has run for long, which at a low rate is never. The
-  // KCL's classes take more than the 21 MiB at which Java otherwise begins to collect them.
-  const std::vector<std::string> ours =
-      is_busy ? std::vector<std::string>{"-XX:+UseParallelGC", "-XX:MaxRAMPercentage=50",
-                                         "-XX:NewRatio=1", "-XX:MetaspaceSize=96m"}
-              : std::vector<std::string>{"-XX:+UseSerialGC", "-XX:MaxRAMPercentage=50",
-                                         "-XX:MaxNewSize=64m", "-XX:TieredStopAtLevel=1",
-                                         "-XX:MetaspaceSize=96m"};
+  // and dead after it. G1 treats such large objects like old ones; the serial collector does not.
+  // The full compiler pays for itself once a method has run for long. At a low rate that is never,
+  // so it waits four times as long as Java would let it. The KCL's classes take more than the
+  // 21 MiB at which Java otherwise begins to collect them.
+  const std::vector<std::string> ours{"-XX:+UseSerialGC",
+                                      "-XX:MaxRAMPercentage=50",
+                                      "-XX:MaxNewSize=64m",
+                                      "-XX:MetaspaceSize=96m",
+                                      "-XX:Tier4InvocationThreshold=20000",
+                                      "-XX:Tier4MinInvocationThreshold=4000",
+                                      "-XX:Tier4CompileThreshold=60000",
+                                      "-XX:Tier4BackEdgeThreshold=160000"};
   return without_decided(ours, given);
 }
 
-std::string settle_worker_id(properties& all, kcl_version kcl, const std::string& made) {
-  std::string id = value_of(all, "workerId", kcl);
-  if (id.empty()) id = value_of(all, "workerIdentifier", kcl);
-  if (id.empty()) id = made;
-  std::erase_if(all, [](const property& one) {
-    return one.key == "workerId" || one.key == "workerIdentifier";
+std::string settle_worker_id(properties& file, kcl_version kcl, const std::string& id_if_none) {
+  std::string id = value_of(file, "workerId", kcl);
+  if (id.empty()) id = value_of(file, "workerIdentifier", kcl);
+  if (id.empty()) id = id_if_none;
+  std::erase_if(file, [](const property& entry) {
+    return entry.key == "workerId" || entry.key == "workerIdentifier";
   });
-  all.push_back({"workerId", id, 0, "worker id"});
+  file.push_back({"workerId", id, 0, "worker id"});
   return id;
 }
 
-std::string stream_name(const properties& all, kcl_version kcl) {
-  const std::string arn = value_of(all, "streamArn", kcl);
+std::string stream_name(const properties& file, kcl_version kcl) {
+  const std::string arn = value_of(file, "streamArn", kcl);
   const auto slash = arn.find('/');
-  return slash == std::string::npos ? value_of(all, "streamName", kcl) : arn.substr(slash + 1);
+  return slash == std::string::npos ? value_of(file, "streamName", kcl) : arn.substr(slash + 1);
 }
 
 launch compose(const launch_settings& settings, const std::vector<named_properties>& streams) {
@@ -390,7 +402,7 @@ launch compose(const launch_settings& settings, const std::vector<named_properti
   // file.encoding: below JDK 18 the daemon would otherwise talk to its children in the system's
   // character set.
   command = {settings.java, "-Dfile.encoding=UTF-8"};
-  const std::vector<std::string> chosen = java_options(settings.is_busy, settings.user_options);
+  const std::vector<std::string> chosen = java_options(settings.user_options);
   command.insert(command.end(), chosen.begin(), chosen.end());
   if (settings.has_own_writer) command.emplace_back("-Dkclxx.writer=true");
   command.insert(command.end(), {"-cp", settings.class_path});
@@ -418,13 +430,14 @@ launch compose(const launch_settings& settings, const std::vector<named_properti
 }
 
 properties read_properties(const launch_options& options, const std::string& file) {
-  properties all = with_overrides(parse_properties(text_of_file(file)), overrides_in(environment()),
-                                  options.which());
-  for (const property& one : all) {
-    if ((one.key + one.value).find('\0') == std::string::npos) continue;
-    throw properties_error(one.line, one.key + " has a NUL, which nothing that it names can have");
+  properties file_properties = with_overrides(parse_properties(text_of_file(file)),
+                                              overrides_in(environment()), options.which());
+  for (const property& entry : file_properties) {
+    if ((entry.key + entry.value).find('\0') == std::string::npos) continue;
+    throw properties_error(entry.line,
+                           entry.key + " has a NUL, which nothing that it names can have");
   }
-  return all;
+  return file_properties;
 }
 
 std::vector<diagnostic> find_problems(const launch_options& options,
@@ -438,8 +451,8 @@ std::vector<diagnostic> find_problems(const launch_options& options,
                       answer.has_stock_writer,
                       0};
   if (options.is_without_program) where.look = look_at_name;
-  for (const reading& one : where.readings) {
-    if (one.kind == "heap" && where.heap_mib == 0) where.heap_mib = std::stoull(one.text);
+  for (const reading& said : where.readings) {
+    if (said.kind == "heap" && where.heap_mib == 0) where.heap_mib = std::stoull(said.text);
   }
   for (std::size_t i = 0; i + 1 < streams.size(); ++i) {
     where.heap_of_others += heap_of_shards(streams[i].content, where);
@@ -451,7 +464,7 @@ std::vector<diagnostic> find_problems(const launch_options& options,
   return found;
 }
 
-reader_answer ask_reader(const launch_options& options, const properties& all) {
+reader_answer ask_reader(const launch_options& options, const properties& file_properties) {
   reader_answer answer;
   try {
     std::vector<std::filesystem::path> files = jars_at(options.place, options.kcl);
@@ -464,20 +477,23 @@ reader_answer ask_reader(const launch_options& options, const properties& all) {
       return answer;
     }
     std::vector<std::string> command{"env"};
-    // Where it comes from on the machine of the daemon is not known here: a finding says so.
-    if (variable("AWS_REGION").empty() && value_of(all, "regionName", options.which()).empty()) {
+    // The reader needs a region. Where the daemon will find one is not known here: a finding says
+    // so.
+    if (variable("AWS_REGION").empty() &&
+        value_of(file_properties, "regionName", options.which()).empty()) {
       command.emplace_back("AWS_REGION=us-east-1");
     }
     command.push_back(find_java());
-    const auto chosen = java_options(false, text_of_user_options(options.java_options));
+    const auto chosen = java_options(text_of_user_options(options.java_options));
     command.insert(command.end(), chosen.begin(), chosen.end());
     if (!options.heap.empty()) command.push_back("-Xmx" + options.heap);
-    command.insert(command.end(), {"-cp", class_path(files),
-                                   "software.amazon.kinesis.multilang.config.PropertiesReader",
-                                   file_in_memory("properties", write_properties(all))});
-    const program_result made = run_program(command);
-    answer.readings = parse_readings(made.output);
-    const std::string said = made.output + made.error;
+    command.insert(
+        command.end(),
+        {"-cp", class_path(files), "software.amazon.kinesis.multilang.config.PropertiesReader",
+         file_in_memory("properties", write_properties(file_properties))});
+    const program_result java = run_program(command);
+    answer.readings = parse_readings(java.output);
+    const std::string said = java.output + java.error;
     if (answer.readings.empty()) answer.why_not = "Java says: " + said.substr(0, said.find('\n'));
   } catch (const command_error& failure) {
     answer.why_not = failure.what();
@@ -501,11 +517,11 @@ void run_daemon(const launch_options& options) {
     settings.logging_file = file_in_memory("logging", embedded::logback);
     start_guard();
   }
-  launch made = compose(settings, streams);
-  for (const auto& [name, value] : made.environment) ::setenv(name.c_str(), value.c_str(), 1);
+  launch daemon = compose(settings, streams);
+  for (const auto& [name, value] : daemon.environment) ::setenv(name.c_str(), value.c_str(), 1);
   ::setenv(io::daemon_variable, io::to_text(io::this_process()).c_str(), 1);
   listen_to_sigterm();
-  exec(std::move(made.command));
+  exec(std::move(daemon.command));
 }
 
 void print_daemon_command(const launch_options& options) {
@@ -532,14 +548,14 @@ void print_daemon_command(const launch_options& options) {
   if (settings.logging_file.empty()) {
     settings.logging_file = here_document(std::string(embedded::logback));
   }
-  const launch made = compose(settings, streams);
+  const launch daemon = compose(settings, streams);
   const std::string stock = stock_line(settings);
   std::string text = "# " + (stock.empty() ? "kclxx's classes run the daemon" : stock) + "\n";
-  for (const auto& [name, value] : made.environment) {
+  for (const auto& [name, value] : daemon.environment) {
     text += "export " + name + "=" + shell_word(value) + "\n";
   }
   text += "exec";  // signals to the shell's process reach Java
-  for (const std::string& word : made.command) text += " " + shell_word(word);
+  for (const std::string& word : daemon.command) text += " " + shell_word(word);
   std::cout << text + ends + "\n" + documents << std::flush;
 }
 

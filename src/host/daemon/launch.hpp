@@ -33,8 +33,6 @@ struct launch_settings {
   /// Why only AWS's classes run. Empty: those of src/host/java run the daemon.
   std::string why_stock = "--stock";
   bool has_own_writer = false;  ///< src/host/java/BatchMessageWriter.java may write the batches
-  /// For shards that deliver what they can, all the time: Java may use memory and compile more.
-  bool is_busy = false;
   std::vector<std::string> properties_files;  ///< one for each stream
   std::string logging_file;
   std::vector<std::string> java_options;  ///< the user's, which come after ours
@@ -47,12 +45,12 @@ struct launch {
   std::vector<std::pair<std::string, std::string>> environment;  ///< in addition
 };
 
-/// What the daemon will be called among the workers: the id in the properties, or `made`, which
-/// then is added to them. Both keys that KCL 2.x and 3.x have for it become one.
-std::string settle_worker_id(properties& all, kcl_version kcl, const std::string& made);
+/// The daemon's worker id: that of the properties, or else `id_if_none`. It stands in the
+/// properties afterwards, under one of the two keys that KCL 2.x and 3.x have for it.
+std::string settle_worker_id(properties& file, kcl_version kcl, const std::string& id_if_none);
 
 /// The stream's name; with KCL 2.x and 3.x an ARN comes first. Empty: there is none.
-std::string stream_name(const properties& all, kcl_version kcl);
+std::string stream_name(const properties& file, kcl_version kcl);
 
 /// `streams`: what each of the files will contain, with its worker id settled. The environment is
 /// what the library reads: the names that shard_context shows. With several streams
@@ -62,15 +60,14 @@ launch compose(const launch_settings& settings, const std::vector<named_properti
 /// The options of Java that are ours, without those that an option in the text `given`, the user's,
 /// decides. What they save was measured: docs/performance.md. Java 8 knows all since its update
 /// 191.
-std::vector<std::string> java_options(bool is_busy, const std::string& given);
+std::vector<std::string> java_options(const std::string& given);
 
-/// The options of `run`, `print-command` and `check`.
+/// What the command line of `run`, `print-command` and `check` says.
 struct launch_options {
   kcl_choice kcl;
   std::vector<std::string> files;  ///< the properties, a file for each stream
   jar_place place;
   std::string heap;                 ///< empty: a share of the memory that there is
-  bool is_busy = false;             ///< see launch_settings
   std::string logging;              ///< empty: the one that comes with the tool
   bool is_stock = false;            ///< nothing of kclxx runs beside the daemon
   bool is_without_program = false;  ///< check does not look for the program
@@ -79,12 +76,12 @@ struct launch_options {
   [[nodiscard]] kcl_version which() const { return kcl.which; }
 };
 
-/// A file with the overrides of the environment.
+/// The properties of a file, with the overrides of the environment.
 /// Errors: command_error or std::system_error for a file that cannot be read.
 properties read_properties(const launch_options& options, const std::string& file);
 
 struct reader_answer {
-  std::vector<reading> readings;  ///< empty: it is not there
+  std::vector<reading> readings;  ///< empty: `why_not` says why nothing was judged
   std::string why_not;
   bool has_stock_writer = true;  ///< see circumstances
 };
@@ -95,7 +92,7 @@ std::vector<diagnostic> find_problems(const launch_options& options,
                                       reader_answer answer);
 
 /// What the daemon's own reader makes of the file. Blocking: until Java is done.
-reader_answer ask_reader(const launch_options& options, const properties& all);
+reader_answer ask_reader(const launch_options& options, const properties& file_properties);
 
 /// Becomes the daemon. Does not return.
 /// Errors: command_error.

@@ -23,13 +23,13 @@ namespace {
 using utf8 = boost::locale::utf::utf_traits<char>;
 using utf16 = boost::locale::utf::utf_traits<char16_t>;
 
-/// How many bytes the sequence has that begins the text, also one of half a surrogate pair; 0: none
-/// begins there.
+/// How many bytes the sequence at the text's begin has, which may be of half a surrogate pair; 0:
+/// no sequence begins there.
 std::size_t sequence_size(std::string_view text) {
-  const int more = utf8::trail_length(text.front());
-  if (more < 0) return 0;
-  const std::string_view trail = text.substr(1, static_cast<std::size_t>(more));
-  const bool is_whole = trail.size() == static_cast<std::size_t>(more) &&
+  const int trail_size = utf8::trail_length(text.front());
+  if (trail_size < 0) return 0;
+  const std::string_view trail = text.substr(1, static_cast<std::size_t>(trail_size));
+  const bool is_whole = trail.size() == static_cast<std::size_t>(trail_size) &&
                         std::all_of(trail.begin(), trail.end(), utf8::is_trail);
   return is_whole ? trail.size() + 1 : 0;
 }
@@ -62,20 +62,19 @@ std::u16string to_utf16(std::string_view text) {
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\f'; }
 bool is_line_end(char c) { return c == '\n' || c == '\r'; }
 
-/// Takes the text apart into logical lines: continued ones joined, comments and blank ones left
-/// out. It goes as java.util.Properties does, with all its oddities: after a lone
-/// backslash a comment can still begin, and the backslash of a last line without its newline is
-/// dropped.
+/// Takes the text apart into logical lines: it joins continued lines, and leaves out comments and
+/// blank lines. It follows java.util.Properties in all its oddities: after a lone backslash a
+/// comment can still begin, and the backslash of a last line without its newline is dropped.
 class logical_lines {
  public:
   explicit logical_lines(std::string_view text) : text_(text) {}
 
-  /// False: there is none left.
+  /// Reads the next logical line into `line`. False: the text has ended.
   bool next() {
     line.clear();
     bool skips_space = true;
-    bool is_continued = false;  // the line before ended in a backslash
-    bool is_escaped = false;    // by the backslash before
+    bool is_continued = false;  // the previous line ended in a backslash
+    bool is_escaped = false;    // the previous character is a backslash that escapes
     while (at_ < text_.size()) {
       const char c = text_[at_];
       if (skips_space) {
@@ -118,7 +117,7 @@ class logical_lines {
   std::size_t number = 0;  ///< the number of its first line in the text
 
  private:
-  // \r\n is one end of a line.
+  /// Passes a character, or the two of \r\n, which end a line together.
   void take() {
     const char c = text_[at_++];
     if (!is_line_end(c)) return;
@@ -205,15 +204,16 @@ std::string escape(std::string_view text) {
 }  // namespace
 
 properties parse_properties(std::string_view text) {
-  properties all;
+  properties entries;
   logical_lines lines(text);
-  while (lines.next()) all.push_back(parse_line(lines.line, lines.number));
-  return all;
+  while (lines.next()) entries.push_back(parse_line(lines.line, lines.number));
+  return entries;
 }
 
-std::string write_properties(const properties& all) {
+std::string write_properties(const properties& entries) {
   std::string text;
-  for (const property& one : all) text += escape(one.key) + "=" + escape(one.value) + "\n";
+  for (const property& entry : entries)
+    text += escape(entry.key) + "=" + escape(entry.value) + "\n";
   return text;
 }
 
@@ -262,16 +262,16 @@ bool is_known(std::string_view key, kcl_version kcl) {
          });
 }
 
-const property* find(const properties& all, std::string_view key, kcl_version kcl) {
-  const auto found = std::find_if(all.rbegin(), all.rend(), [&](const property& one) {
-    return canonical_key(one.key, kcl) == key;
+const property* find(const properties& entries, std::string_view key, kcl_version kcl) {
+  const auto found = std::find_if(entries.rbegin(), entries.rend(), [&](const property& entry) {
+    return canonical_key(entry.key, kcl) == key;
   });
-  return found == all.rend() ? nullptr : &*found;
+  return found == entries.rend() ? nullptr : &*found;
 }
 
-std::string value_of(const properties& all, std::string_view key, kcl_version kcl) {
-  const property* const one = find(all, key, kcl);
-  return one == nullptr ? "" : boost::trim_copy(one->value);
+std::string value_of(const properties& entries, std::string_view key, kcl_version kcl) {
+  const property* const entry = find(entries, key, kcl);
+  return entry == nullptr ? "" : boost::trim_copy(entry->value);
 }
 
 namespace {
@@ -292,32 +292,32 @@ std::string key_of(std::string_view name) {
 
 properties overrides_in(const std::vector<std::string>& environment) {
   properties found;
-  for (const std::string_view one : environment) {
-    const auto equals = one.find('=');
-    if (!one.starts_with(prefix) || equals == std::string_view::npos) continue;
-    const std::string_view name = one.substr(0, equals);
+  for (const std::string_view variable : environment) {
+    const auto equals = variable.find('=');
+    if (!variable.starts_with(prefix) || equals == std::string_view::npos) continue;
+    const std::string_view name = variable.substr(0, equals);
     if (name.size() == prefix.size()) {
       throw properties_error(0, std::string(prefix) + " in the environment names no key");
     }
-    found.push_back({key_of(name.substr(prefix.size())), std::string(one.substr(equals + 1)), 0,
-                     std::string(name)});
+    found.push_back({key_of(name.substr(prefix.size())), std::string(variable.substr(equals + 1)),
+                     0, std::string(name)});
   }
   std::sort(found.begin(), found.end(),
-            [](const property& left, const property& right) { return left.key < right.key; });
+            [](const property& first, const property& second) { return first.key < second.key; });
   return found;
 }
 
-properties with_overrides(properties all, const properties& overrides, kcl_version kcl) {
+properties with_overrides(properties entries, const properties& overrides, kcl_version kcl) {
   properties kept;
-  for (const property& one : overrides) {
-    const std::string key = canonical_key(one.key, kcl);
-    const auto replaced =
-        std::erase_if(all, [&](const property& old) { return canonical_key(old.key, kcl) == key; });
-    const bool is_mistaken = replaced == 0 && !is_known(one.key, kcl);
-    if (!one.value.empty() || is_mistaken) kept.push_back(one);
+  for (const property& override_of_key : overrides) {
+    const std::string key = canonical_key(override_of_key.key, kcl);
+    const auto replaced = std::erase_if(
+        entries, [&](const property& old) { return canonical_key(old.key, kcl) == key; });
+    const bool is_mistaken = replaced == 0 && !is_known(override_of_key.key, kcl);
+    if (!override_of_key.value.empty() || is_mistaken) kept.push_back(override_of_key);
   }
-  all.insert(all.end(), kept.begin(), kept.end());
-  return all;
+  entries.insert(entries.end(), kept.begin(), kept.end());
+  return entries;
 }
 
 }  // namespace kclxx::host

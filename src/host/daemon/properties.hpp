@@ -36,15 +36,14 @@ class properties_error : public std::runtime_error {
   std::size_t line_;
 };
 
-/// All keys in the file's order; of a key that is there twice, both. The bytes are ISO-8859-1, as
-/// Java has it.
-/// Errors: properties_error for a \u that four hexadecimal digits do not follow.
+/// All keys in the file's order; a key that is there twice comes twice. The bytes are ISO-8859-1,
+/// as Java has it. Errors: properties_error for a \u that four hexadecimal digits do not follow.
 properties parse_properties(std::string_view text);
 
 /// A file, in ASCII, from which Java reads the same keys and values.
-std::string write_properties(const properties& all);
+std::string write_properties(const properties& entries);
 
-/// A key of the daemon's. The rows are data: property_table.inc.
+/// A key that a daemon has. The rows are data: property_table.inc.
 struct property_row {
   enum class version { kcl2, kcl3, both, newer };
 
@@ -64,22 +63,22 @@ std::span<const property_row> property_table();
 /// AwsCredentialsProvider.
 std::string canonical_key(std::string_view key, kcl_version kcl);
 
-/// nullptr: this version has no such row.
+/// The row of a key. nullptr: this version has none.
 const property_row* find_row(std::string_view key, kcl_version kcl);
 
-/// Whether only daemons have it that are newer than the tested ones.
+/// Whether only daemons that are newer than the tested ones have the key.
 bool is_of_newer_daemons(std::string_view key);
 
-/// False: this version ignores the key. It has a row, or is a property of the AWS SDK's client
-/// builder: kinesisClient.region and the like.
+/// Whether this version reads the key: it has a row, or is a property of the AWS SDK's client
+/// builder (kinesisClient.region and the like).
 bool is_known(std::string_view key, kcl_version kcl);
 
 /// The property that this version takes for `key`, in whatever spelling it accepts: the last one
 /// counts. nullptr: it is not there.
-const property* find(const properties& all, std::string_view key, kcl_version kcl);
+const property* find(const properties& entries, std::string_view key, kcl_version kcl);
 
 /// Its value without blanks around it; empty also when it is not there.
-std::string value_of(const properties& all, std::string_view key, kcl_version kcl);
+std::string value_of(const properties& entries, std::string_view key, kcl_version kcl);
 
 /// The keys in the environment, "KCLXX_PROPERTY_applicationName=...", sorted; two underscores are a
 /// dot.
@@ -88,6 +87,6 @@ properties overrides_in(const std::vector<std::string>& environment);
 
 /// The file's keys with those of the environment in their place; an empty value removes a key.
 /// A key that the daemon does not know stays, so that `check` can name it.
-properties with_overrides(properties all, const properties& overrides, kcl_version kcl);
+properties with_overrides(properties entries, const properties& overrides, kcl_version kcl);
 
 }  // namespace kclxx::host

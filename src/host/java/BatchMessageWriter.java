@@ -22,8 +22,9 @@ import software.amazon.kinesis.multilang.messages.ProcessRecordsMessage;
 import software.amazon.kinesis.retrieval.KinesisClientRecord;
 
 /**
- * The daemon's own writer, but for a batch: its line goes to the child in pieces. The daemon makes a map of each record, one
- * String of all, and then the bytes, which is most of what the JVM spends on a record. tests/host/conformance/writer compares both.
+ * The daemon's own writer, but for a batch: its line goes to the child in pieces. The daemon makes a map of each record, a
+ * String of the whole line, and then its bytes, which is most of what the JVM spends on a record.
+ * tests/host/conformance/writer compares both writers.
  */
 class BatchMessageWriter extends MessageWriter {
   private static final Logger log = LoggerFactory.getLogger(MessageWriter.class);
@@ -48,19 +49,19 @@ class BatchMessageWriter extends MessageWriter {
   Future<Boolean> writeProcessRecordsMessage(ProcessRecordsInput input) {
     if (stream == null || !isOpen()) return super.writeProcessRecordsMessage(input);
     int size = Line.SHORT;
-    for (KinesisClientRecord one : input.records()) size = Math.min(Line.PIECE, size + take(one));
+    for (KinesisClientRecord record : input.records()) size = Math.min(Line.PIECE, size + take(record));
     log.info("Writing {} to child process for shard {}", "ProcessRecordsMessage", shardId);
     int capacity = size;
     return executorService.submit(() -> write(input, capacity));
   }
 
   /** Leaves a record as the daemon leaves it, and fails as the daemon does. Returns about how long it will be. */
-  private static int take(KinesisClientRecord one) {
-    ByteBuffer data = one == null ? null : one.data();
+  private static int take(KinesisClientRecord record) {
+    ByteBuffer data = record == null ? null : record.data();
     boolean isRead = data != null && !data.hasArray();
-    Instant time = one == null ? null : one.approximateArrivalTimestamp();
-    if (one == null || isRead && data.position() != 0 || time != null && Math.abs(time.getEpochSecond()) > FAR) {
-      JsonFriendlyRecord.fromKinesisClientRecord(one); // throws, or does this
+    Instant time = record == null ? null : record.approximateArrivalTimestamp();
+    if (record == null || isRead && data.position() != 0 || time != null && Math.abs(time.getEpochSecond()) > FAR) {
+      JsonFriendlyRecord.fromKinesisClientRecord(record); // throws, or does this
     } else if (isRead) {
       data.position(data.limit());
     }
@@ -172,20 +173,20 @@ class BatchMessageWriter extends MessageWriter {
     long write(ProcessRecordsInput input) throws IOException {
       put(BEGIN);
       boolean isFirst = true;
-      for (KinesisClientRecord one : input.records()) {
+      for (KinesisClientRecord record : input.records()) {
         if (!isFirst) put(COMMA);
         isFirst = false;
-        Instant time = one.approximateArrivalTimestamp();
+        Instant time = record.approximateArrivalTimestamp();
         put(DATA);
-        data(one.data());
+        data(record.data());
         put(KEY);
-        text(one.partitionKey());
+        text(record.partitionKey());
         put(NUMBER);
-        text(one.sequenceNumber());
+        text(record.sequenceNumber());
         put(TIME);
         number(time == null ? null : (Long) time.toEpochMilli());
         put(SUB_NUMBER);
-        number(one.subSequenceNumber());
+        number(record.subSequenceNumber());
         put(RECORD_END);
       }
       put(END);
@@ -201,12 +202,12 @@ class BatchMessageWriter extends MessageWriter {
         put(NULL);
         return;
       }
-      ByteBuffer rest = data.hasArray() ? ByteBuffer.wrap(data.array()) : data.duplicate();
-      rest.rewind();
+      ByteBuffer unread = data.hasArray() ? ByteBuffer.wrap(data.array()) : data.duplicate();
+      unread.rewind();
       put(QUOTE);
-      while (rest.hasRemaining()) {
-        byte[] from = rest.remaining() < RAW ? new byte[rest.remaining()] : raw;
-        rest.get(from);
+      while (unread.hasRemaining()) {
+        byte[] from = unread.remaining() < RAW ? new byte[unread.remaining()] : raw;
+        unread.get(from);
         put(encoded, 0, Base64.getEncoder().encode(from, encoded));
       }
       put(QUOTE);

@@ -47,16 +47,16 @@ public final class PropertiesReader {
       print("retrieval", "", retrieval instanceof FanOutConfig ? "FANOUT" : "POLLING");
     } catch (Throwable thrown) {
       StringBuilder text = new StringBuilder();
-      for (Throwable one = thrown; one != null; one = one.getCause()) {
-        boolean isWrapper = one.getCause() != null
-            && (one.getMessage() == null || one.getMessage().startsWith(one.getCause().getClass().getName()));
+      for (Throwable cause = thrown; cause != null; cause = cause.getCause()) {
+        boolean isWrapper = cause.getCause() != null
+            && (cause.getMessage() == null || cause.getMessage().startsWith(cause.getCause().getClass().getName()));
         if (isWrapper) continue;
-        text.append(text.length() == 0 ? "" : "; ").append(one.getClass().getSimpleName()).append(": ")
-            .append(one.getMessage());
+        text.append(text.length() == 0 ? "" : "; ").append(cause.getClass().getSimpleName()).append(": ")
+            .append(cause.getMessage());
       }
       print("stops", "", text.toString());
     }
-    for (ILoggingEvent one : log.list) print("warns", "", one.getFormattedMessage());
+    for (ILoggingEvent event : log.list) print("warns", "", event.getFormattedMessage());
     print("heap", "", String.valueOf(Runtime.getRuntime().maxMemory() >> 20));
     System.exit(0); // the configuration has threads
   }

@@ -11,7 +11,7 @@ import software.amazon.kinesis.multilang.config.MultiLangDaemonConfiguration;
 /** The daemon's processor of one shard, whose child is told its stream, and whose failure is told in one line. */
 final class StreamProcessor extends MultiLangShardRecordProcessor {
   private final String stream;
-  // The calls of a shard come one after the other, and the daemon calls exit() within one of them.
+  // No lock: a shard has one call at a time, and the daemon calls exit() within a call.
   private String shard = "";
   private String outcome = "was not started";
   private Process child;

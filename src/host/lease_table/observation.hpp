@@ -11,11 +11,15 @@
 #include <string_view>
 #include <vector>
 
+#include "base/arrival_time.hpp"
+#include "host/lease_table/stream_position.hpp"
+
 namespace kclxx::host::lease_table {
 
-// What a lease table holds, from the JSON that `aws dynamodb scan` prints.
+// A lease table, read from the JSON that `aws dynamodb scan` prints.
 
-/// The text is no scan of a lease table, or not all of one; what() says what is wrong, and where.
+/// The text is no scan of a lease table, or only a part of it; what() says what is wrong, and
+/// where.
 class bad_scan : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -29,7 +33,7 @@ struct lease {
   std::string sequence_number;  ///< or TRIM_HORIZON, LATEST, AT_TIMESTAMP, SHARD_END
   std::string sub_sequence_number;
   std::vector<std::string> parents;
-  std::string stream{};  ///< in a table of several; else empty
+  std::string stream{};  ///< only a table of several streams has it; else empty
   /// The hash keys of the shard, without leading zeros; empty in rows of KCL before 2.3.
   std::string first_hash_key{};
   std::string last_hash_key{};
@@ -40,7 +44,7 @@ struct lease {
 /// The lock of KCL 3's leader.
 struct leader_lock {
   std::string owner;
-  std::string version;  ///< another one after each renewal
+  std::string version;  ///< each renewal changes it
 };
 
 /// The records after a checkpoint; only `kclxx local` knows them.
@@ -53,25 +57,26 @@ struct scan {
   std::vector<lease> leases;            ///< by shard
   std::vector<std::string> other_rows;  ///< keys of rows that KCL 2 cannot read
   std::optional<leader_lock> leader;
-  std::string client_version;  ///< of KCL 3's migration; empty: there is none
-  std::string stream;          ///< only `kclxx local` knows it
-  std::map<std::string, backlog> backlogs;
+  std::string client_version;  ///< the step of KCL 3's migration; empty: the table names none
+  std::string stream;          ///< empty: not known
+  /// The stream's shards, as they were after the table was read; empty: not known.
+  std::vector<stream_shard> shards;
+  std::map<std::string, backlog> backlogs;  ///< by shard
   std::vector<std::string> unleased;  ///< shards without a lease; only `kclxx local` knows them
 
-  /// What another table of KCL 3 has: leader and version of TABLE-CoordinatorState.
+  /// Takes leader and version from a scan of TABLE-CoordinatorState, where KCL 3.0 to 3.4 have
+  /// them. Errors: bad_scan.
   void add_coordinator_state(std::string_view text);
 };
 
-/// Errors: bad_scan.
+/// What a scan of the whole table has. Errors: bad_scan.
 [[nodiscard]] scan parse_scan(std::string_view text);
 
-/// When a record arrived, in seconds since 1970: Kinesis has put it into the sequence number.
-/// Nothing: it is no sequence number of that kind.
-[[nodiscard]] std::optional<std::int64_t> arrival_of(std::string_view sequence_number);
+using kclxx::detail::arrival_of;
 
 enum class lease_state {
   ok,
-  held,  ///< by an owner of whom the scans do not tell whether it lives
+  held,  ///< it has an owner, and the scans do not tell whether that lives
   ended,
   waits,
   handing_over,
@@ -84,16 +89,24 @@ enum class lease_state {
 struct shard_state {
   lease_table::lease lease;
   lease_state state = lease_state::ok;
-  std::string cause;              ///< of any state but ok, held and ended: why, and what to do
-  std::optional<bool> is_moving;  ///< its counter; nothing: the scans do not tell
+  std::string cause;                    ///< why, and what to do; empty with ok, held and ended
+  std::optional<bool> is_moving;        ///< whether its counter rises; nothing: not known
   std::optional<std::int64_t> arrival;  ///< of the record at its checkpoint: see arrival_of
   backlog waiting;
 };
 
-/// Of the whole table.
+/// What is said of the whole table.
 struct note {
   bool is_problem;
   std::string text;
+};
+
+/// The leases of one worker whose shards have not ended.
+struct worker_share {
+  std::string worker;  ///< empty: leases that no worker has
+  std::size_t leases = 0;
+  std::optional<std::int64_t> arrival;   ///< of the oldest record at a checkpoint: see arrival_of
+  std::optional<std::uint64_t> records;  ///< after the checkpoints, as far as they are known
 };
 
 struct picture {
@@ -108,15 +121,17 @@ struct picture {
 
   [[nodiscard]] bool is_stuck() const;
   [[nodiscard]] bool is_handing_over() const;
+  /// In the order of the workers' names; the leases without a worker come first.
+  [[nodiscard]] std::vector<worker_share> shares() const;
 };
 
 /// The longest time between two renewals of a lease: a third of failoverTimeMillis, with a margin.
 inline constexpr std::chrono::milliseconds renewal_limit{12'000};
 
-/// What was seen so far.
+/// What the scans so far have shown.
 class observation {
  public:
-  using time = std::chrono::milliseconds;  ///< since whatever is the same for all scans
+  using time = std::chrono::milliseconds;  ///< since some moment, the same for all scans
 
   /// A hand-over takes at most gracefulLeaseHandoffTimeoutMillis: 30 s, and a scan's delay.
   static constexpr time hand_over_limit{35'000};
@@ -138,32 +153,34 @@ class observation {
 
   [[nodiscard]] time same_for(const std::string& key) const;
   [[nodiscard]] std::optional<bool> is_moving(const std::string& key, time limit) const;
-  [[nodiscard]] shard_state look_at(const lease& one) const;
+  [[nodiscard]] shard_state look_at(const lease& row) const;
   [[nodiscard]] bool lacks_leader() const;
   [[nodiscard]] std::string when_to_start() const;
   [[nodiscard]] std::string why_free() const;
-  [[nodiscard]] std::string why_not_renewed(const lease& one) const;
+  [[nodiscard]] std::string why_not_renewed(const lease& row) const;
   [[nodiscard]] std::optional<bool> is_leader_moving() const;
-  void look_at_leader(picture& all) const;
-  void look_at_shards_without_lease(picture& all) const;
+  void look_at_leader(picture& result) const;
+  void look_at_shards_without_lease(picture& result) const;
+  void look_at_foreign_rows(picture& result) const;
 
   time limit_;
   scan latest_;
   time first_{0};
   time last_{0};
   std::size_t scans_ = 0;
-  /// By what it is and of which shard.
+  /// The key says what it is and of which shard: "counter SHARD", "owners SHARD", "hole RANGE".
   std::map<std::string, constancy> seen_;
 };
 
-/// For people. `now`: in seconds since 1970.
-[[nodiscard]] std::string to_table(const picture& all, std::int64_t now);
+/// A table for people, with its notes. `now`: in seconds since 1970.
+[[nodiscard]] std::string to_table(const picture& seen, std::int64_t now);
 
-/// A header line, then one line for each lease, of fields between tabs.
-[[nodiscard]] std::string to_tsv(const picture& all);
+/// A header line, then one line for each lease, of fields between tabs. `now`: in seconds since
+/// 1970.
+[[nodiscard]] std::string to_tsv(const picture& seen, std::int64_t now);
 
 /// An object, in one line or for people; docs/host/leases.md has its fields.
-[[nodiscard]] std::string to_json(const picture& all, const std::string& table, std::int64_t now,
+[[nodiscard]] std::string to_json(const picture& seen, const std::string& table, std::int64_t now,
                                   bool in_one_line);
 
 }  // namespace kclxx::host::lease_table

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <ctime>
 
+#include <boost/multiprecision/cpp_int.hpp>
 #include <nlohmann/json.hpp>
 
 #include "tool/foreign_json.hpp"
@@ -19,6 +20,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
+using boost::multiprecision::cpp_int;
 using nlohmann::json;
 
 /// Takes a number of so many digits from the text's front.
@@ -26,7 +28,7 @@ std::optional<int> take_digits(std::string_view& text, std::size_t count) {
   if (text.size() < count) return std::nullopt;
   int value = 0;
   const char* const end = text.data() + count;
-  if (text.front() < '0' || text.front() > '9') return std::nullopt;  // no sign
+  if (text.front() < '0' || text.front() > '9') return std::nullopt;  // from_chars takes a sign
   const auto [parsed, error] = std::from_chars(text.data(), end, value);
   if (error != std::errc() || parsed != end) return std::nullopt;
   text.remove_prefix(count);
@@ -39,7 +41,7 @@ bool take(std::string_view& text, std::string_view token) {
   return true;
 }
 
-/// "Z", "+01:00" or "-0100": what to take off for UTC.
+/// Takes "Z", "+01:00" or "-0100" from the text's front: what to take off for UTC.
 std::optional<std::chrono::minutes> take_zone(std::string_view& text) {
   if (take(text, "Z")) return 0min;
   const bool is_east = text.starts_with('+');
@@ -84,7 +86,23 @@ const json& list_in(const json& document, const char* name) {
   return *list;
 }
 
-/// What the records from an iterator on have of a point in time.
+/// The number of a text. Nothing: it is no sequence number as Kinesis writes them.
+std::optional<cpp_int> number_in(std::string_view sequence_number) {
+  constexpr std::size_t max_digits = 129;
+  const bool is_number =
+      !sequence_number.empty() && sequence_number.size() <= max_digits &&
+      sequence_number.find_first_not_of("0123456789") == std::string_view::npos &&
+      (sequence_number.front() != '0' || sequence_number.size() == 1);
+  return is_number ? std::optional(cpp_int(std::string(sequence_number))) : std::nullopt;
+}
+
+// A sequence number has 47 hexadecimal digits. The first one is its version, 2; the next nine are
+// the time of the shard's creation, and the tenth is the last digit of the shard's number. The last
+// one is the version again; the nine before the last nine are the time of the record.
+bool is_version_2(const cpp_int& number) { return (number & 0xF) == 2 && (number >> 184) == 2; }
+cpp_int origin_of(const cpp_int& number) { return number >> 144; }
+
+/// The records on both sides of a point in time.
 struct surroundings {
   std::optional<stream_record> last_before;
   std::optional<stream_record> first_from;
@@ -175,15 +193,31 @@ std::string parse_iterator(std::string_view text) {
                       [](const json& document) { return foreign_text(document, "ShardIterator"); });
 }
 
-std::vector<std::string> parse_shards(std::string_view text) {
+std::vector<stream_shard> parse_shards(std::string_view text) {
   return parse_answer(text, [](const json& document) {
-    std::vector<std::string> shards;
+    std::vector<stream_shard> shards;
     for (const json& shard : list_in(document, "Shards")) {
       if (!shard.is_object()) throw bad_stream_answer("a shard is no object");
-      shards.push_back(foreign_text(shard, "ShardId"));
+      const json none = json::object();
+      const json* const found = find_foreign(shard, "SequenceNumberRange");
+      const json& range = found == nullptr ? none : *found;
+      shards.push_back({foreign_text(shard, "ShardId"),
+                        find_foreign_text(range, "StartingSequenceNumber").value_or(""),
+                        find_foreign_text(range, "EndingSequenceNumber").value_or("")});
     }
     return shards;
   });
+}
+
+bool can_be_in(const stream_shard& shard, std::string_view sequence_number) {
+  const auto number = number_in(sequence_number);
+  const auto first = number_in(shard.first_number);
+  const auto last = number_in(shard.last_number);
+  if (!number || !first) return true;
+  if (*number < *first || (last && *number > *last)) return false;
+  // An open shard has no last number. What an older shard of the same name has lies below the first
+  // one, and what a newer one has begins with another time.
+  return !is_version_2(*number) || !is_version_2(*first) || origin_of(*number) == origin_of(*first);
 }
 
 stream_position find_position(const shard_reader& shard, instant time) {

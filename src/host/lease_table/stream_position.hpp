@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where in a shard a point in time is.
+// What Kinesis tells of a stream: its shards, and where in a shard a point in time is.
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <stdexcept>
@@ -27,6 +28,13 @@ class bad_stream_answer : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// A shard that Kinesis lists. A number is empty where it is not known.
+struct stream_shard {
+  std::string id;
+  std::string first_number;  ///< no record of the shard has a lower sequence number
+  std::string last_number;   ///< no record has a higher number; empty while the shard is open
+};
+
 struct stream_record {
   std::string sequence_number;
   instant arrival;
@@ -44,7 +52,11 @@ struct record_page {
 /// What `aws kinesis get-shard-iterator` prints. Errors: bad_stream_answer.
 [[nodiscard]] std::string parse_iterator(std::string_view text);
 /// The shards in what `aws kinesis list-shards` prints. Errors: bad_stream_answer.
-[[nodiscard]] std::vector<std::string> parse_shards(std::string_view text);
+[[nodiscard]] std::vector<stream_shard> parse_shards(std::string_view text);
+
+/// Whether a record of the shard can have this sequence number. A text that is no sequence number
+/// is not judged: true.
+[[nodiscard]] bool can_be_in(const stream_shard& shard, std::string_view sequence_number);
 
 /// One shard of a stream.
 struct shard_reader {

@@ -40,7 +40,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// One command of `kclxx local`, which the program for Node.js then does.
+/// A command of `kclxx local`, which the program for Node.js carries out.
 struct local_call {
   enum class need {
     nothing,     ///< it looks at processes and files alone
@@ -49,7 +49,7 @@ struct local_call {
   };
   std::string command;
   need needs = need::nothing;
-  bool changes_state = false;  ///< of the directory: no other one like it runs at the same time
+  bool changes_state = false;  ///< it holds the lock of the directory
   std::string directory;       ///< empty: the user's
   std::string input;           ///< becomes its stdin; "-": stdin as it is; empty: none
   std::vector<std::pair<std::string, std::string>> options;
@@ -58,12 +58,14 @@ struct local_call {
 const std::string local_fetch = "kclxx local fetch";
 
 void write_files(const fs::path& folder, const embedded::folder& files) {
-  for (const embedded::file& one : files.files) write_file(folder / one.name, one.text);
+  for (const embedded::file& file : files.files)
+    write_file(folder / file.name, file.text);
 }
 
 using files = std::vector<fs::path>;
 
-// Each brings something into the cache, unless it is there, and gives its compared files.
+// Each of these functions brings a package into the cache, unless it is there, and gives its
+// compared files.
 
 files local_program(const fs::path& cache) {
   const embedded::folder& program = embedded::local_program;
@@ -71,7 +73,7 @@ files local_program(const fs::path& cache) {
                        [&](const fs::path& folder) { write_files(folder, program); });
 }
 
-/// A local Kinesis, by npm: of its package what runs.
+/// The files of a local Kinesis, by npm: of its package only those that run.
 files local_kinesis(const fs::path& cache) {
   const embedded::folder& packages = embedded::local_packages;
   const auto fill = [&](const fs::path& folder) {
@@ -90,7 +92,7 @@ files local_kinesis(const fs::path& cache) {
   return fetch_package(cache, {packages.name, packages.checksums}, local_fetch, fill);
 }
 
-/// DynamoDB Local, by Maven.
+/// The files of DynamoDB Local, by Maven.
 files local_dynamodb(const fs::path& cache) {
   const embedded::project& project = embedded::dynamodb_local;
   const auto fill = [&](const fs::path& folder) {
@@ -99,7 +101,7 @@ files local_dynamodb(const fs::path& cache) {
   return fetch_package(cache, {project.folder, project.checksums}, local_fetch, fill);
 }
 
-fs::path folder_of(const files& all) { return all.front().parent_path(); }
+fs::path folder_of(const files& package_files) { return package_files.front().parent_path(); }
 
 std::string find_node() {
   if (const auto node = find_program("node")) return *node;
@@ -111,8 +113,8 @@ fs::path directory_of(const local_call& call) {
                                 : fs::absolute(call.directory);
 }
 
-/// What is started lives on, and nobody else's pipe or file may live on with it. Node.js itself
-/// keeps no more than the first few from its children.
+/// Keeps inherited descriptors from Node.js: the emulators live on, and a caller's pipe must not
+/// live on with them. Node.js itself keeps only its first few descriptors from its children.
 void keep_inherited_from_node() {
   std::error_code error;
   for (fs::directory_iterator entry("/dev/fd", error), end; !error && entry != end;
@@ -139,7 +141,7 @@ std::vector<std::string> fetch_local() {
           folder_of(local_dynamodb(cache))};
 }
 
-/// The program for Node.js, and its arguments. Stdin is what the call needs then.
+/// The program for Node.js, and its arguments. Opens the call's input as stdin.
 /// Errors: command_error.
 std::vector<std::string> node_command(const local_call& call) {
   const fs::path cache = default_cache();
@@ -172,15 +174,15 @@ std::vector<std::string> node_command(const local_call& call) {
   const fs::path directory = directory_of(call);
   std::error_code error;
   if (call.needs == local_call::need::everything) fs::create_directories(directory, error);
-  if (error) cannot_set_up(directory.string() + " cannot be made: " + error.message());
+  if (errno = error.value(); error) cannot_set_up(directory, "made");
   if (call.needs == local_call::need::everything) keep_inherited_from_node();
   io::descriptor lock;
-  // Held as long as this process lives, also when it has become Node.js.
+  // The lock is held as long as this process lives, also when it has become Node.js.
   if (call.changes_state &&
       (call.needs == local_call::need::everything || fs::exists(directory / "state.json", error))) {
     lock = lock_folder(directory);
   }
-  // What main() has in place of a closed one; Node.js would take /dev/null.
+  // Node.js would take /dev/null for what main() has put in place of a closed descriptor.
   for (const int standard : {STDIN_FILENO, STDOUT_FILENO}) ::fcntl(standard, F_SETFD, 0);
   exec(std::move(command));
 }
@@ -190,23 +192,23 @@ using std::chrono::steady_clock;
 
 std::string option_of(const local_call& call, std::string_view name) {
   const auto found = std::find_if(call.options.begin(), call.options.end(),
-                                  [&](const auto& one) { return one.first == name; });
+                                  [&](const auto& option) { return option.first == name; });
   return found == call.options.end() ? "" : found->second;
 }
 
-void print(const lease_table::picture& all, const local_call& call, const std::string& stream) {
+void print(const lease_table::picture& leases, const local_call& call, const std::string& stream) {
+  const std::time_t now = std::time(nullptr);
   if (!option_of(call, "tsv").empty()) {
-    std::cout << to_tsv(all) << std::flush;
+    std::cout << to_tsv(leases, now) << std::flush;
     return;
   }
   const bool is_redrawn = !option_of(call, "watch").empty() && ::isatty(STDOUT_FILENO) == 1;
-  const std::time_t now = std::time(nullptr);
   std::tm local{};
   ::localtime_r(&now, &local);
   std::cout << (is_redrawn ? "\x1b[H\x1b[J" : "")
             << printable("application " + option_of(call, "application") + ", stream " + stream)
             << ", at " << std::put_time(&local, "%H:%M:%S") << '\n'
-            << to_table(all, now) << std::flush;
+            << to_table(leases, now) << std::flush;
 }
 
 /// Has Node.js read the lease table, once or until it is ended, and prints it. Returns Node's exit
@@ -231,7 +233,7 @@ int show_local_leases(const local_call& call) {
       seen.add(std::move(table),
                std::chrono::duration_cast<milliseconds>(steady_clock::now() - begin));
       print(seen.look(), call, stream);
-      if (!std::cout) return 0;  // nobody reads it any more; the message follows
+      if (!std::cout) return 0;  // its reader is gone; the message follows
     }
   }
   return node.wait().shell_status();
@@ -246,7 +248,7 @@ struct passed_option {
   kind is;
   const char* help;
   const char* type = "TEXT";
-  std::uint64_t most = 0;  ///< of a number, from 1 on
+  std::uint64_t most = 0;  ///< the largest number; the smallest one is 1
 };
 using kind = passed_option::kind;
 
@@ -330,7 +332,7 @@ const passed_on passed_on_commands[] = {
        "For scripts: a header line, then a line for each lease, its fields separated by tabs"}}},
 };
 
-/// The program for Node.js knows it in lower case, and without the dashes.
+/// Adds an option that the program for Node.js knows in lower case and without the dashes.
 void add_passed_option(CLI::App& command, const passed_option& row, local_call& call) {
   const std::string name =
       boost::to_lower_copy(boost::trim_left_copy_if(std::string(row.name), boost::is_any_of("-")));
@@ -342,10 +344,10 @@ void add_passed_option(CLI::App& command, const passed_option& row, local_call& 
         row.name, [pass] { pass("yes"); }, row.help);
     return;
   }
-  CLI::Option& made =
+  CLI::Option& option =
       *command.add_option_function<std::string>(row.name, pass, row.help)->type_name(row.type);
-  if (row.is == kind::required) made.required();
-  if (row.is == kind::number) made.check(whole_number_between(1, row.most));
+  if (row.is == kind::required) option.required();
+  if (row.is == kind::number) option.check(whole_number_between(1, row.most));
 }
 
 void add_input_of_put(CLI::App& command, const std::shared_ptr<local_call>& call) {

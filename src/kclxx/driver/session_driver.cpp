@@ -23,6 +23,7 @@ run_options effective(run_options options) {
         &options.shutdown_retry_limit, &options.grace_time}) {
     *duration = detail::clamped(*duration);
   }
+  if (options.retention) options.retention = detail::clamped(*options.retention);
   return options;
 }
 
@@ -55,7 +56,8 @@ session_driver::session_driver(processor_factory make_processor, const run_optio
       host_(owner),
       session_(options_, seed),
       processor_(std::move(make_processor)),
-      events_(owner) {}
+      events_(owner),
+      gap_detector_(options_.retention) {}
 
 template <class Event>
 void session_driver::feed(Event event) {
@@ -89,12 +91,20 @@ void session_driver::carry_out(session::output& output) {
           [&](session::write_status& status) {
             protocol::append_status(lines_, status.action);
             events_.on_status(status.kind, session_);
+            if (status.kind == protocol::action_kind::lease_lost) {
+              log_lease_ended("another worker has it");
+            } else if (status.kind == protocol::action_kind::shard_ended) {
+              log_lease_ended(session_.is_shard_finished() ? "the shard is finished"
+                                                           : "another worker has it");
+            }
           },
           [&](session::call& call) {
             const protocol::action_kind callback = call.kind;
+            const auto start_position = call.start_position;
             auto event = events_.event_of(call);
             host_.call(std::move(call));
             events_.on_call(std::move(event), callback);
+            if (callback == protocol::action_kind::initialize) log_lease_gained(start_position);
           },
           [&](session::notify_waiter& told) { notify(told.waiter, told.result); },
           [&](session::arm_timer& armed) { host_.arm(armed.timer, armed.after); },
@@ -108,6 +118,10 @@ void session_driver::carry_out(session::output& output) {
             write();
             status_ = leave.status;
             events_.on_left(leave.status, session_);
+            log_lease_ended(leave.status == exit_status::ok
+                                ? "the daemon has closed the dialogue"
+                                : "this child ends with status " +
+                                      std::to_string(static_cast<int>(leave.status)));
             for (std::string& text : limiter_.take_left_out()) {
               host_.write_log(log_level::warning, std::move(text), std::nullopt);
             }
@@ -172,9 +186,39 @@ void session_driver::on_line(line_decoder::outcome&& line) {
 }
 
 void session_driver::hand_over(line_decoder::decoded&& line) {
+  look_for_gap(line);
   process([&](auto& out) {
     session_.on_message(std::move(line.message), std::move(line.batch), host_.now(), out);
   });
+}
+
+void session_driver::look_for_gap(const line_decoder::decoded& line) {
+  if (const auto* const initialize = std::get_if<protocol::initialize>(&line.message.body)) {
+    return gap_detector_.start(initialize->start_position, host_.date());
+  }
+  if (line.batch.empty()) return;
+  auto gap = gap_detector_.on_record(line.batch.front());
+  if (!gap) return;
+  log(gap->is_retention_assumed ? log_level::warning : log_level::error, text_of(*gap),
+      gap->start_position);
+  if (host_.is_observed()) host_.observe(*std::move(gap));
+}
+
+void session_driver::log_lease_gained(const std::optional<sequence_position>& position) {
+  has_lease_ = true;
+  std::string start = "without a position";
+  if (position && position->is_number()) start = "after " + to_string(*position);
+  if (position && !position->is_number()) start = "from " + position->sequence_number();
+  host_.log_lease("lease gained: reading begins " + start);
+}
+
+void session_driver::log_lease_ended(const std::string& reason) {
+  if (!std::exchange(has_lease_, false)) return;
+  const auto& persisted = session_.persisted();
+  host_.log_lease("lease ended: " + reason + "; stored position: " +
+                  (!persisted               ? "none"
+                   : persisted->is_number() ? to_string(*persisted)
+                                            : persisted->sequence_number()));
 }
 
 /// Hands over the early line, if its turn has come.
@@ -335,16 +379,22 @@ void user_processor::run(const session::call& call, const shard_context::fields&
   const auto with = [&] { return detail::service_access::handle_of<checkpointer>(service); };
   switch (call.kind) {
     case action_kind::initialize:
-      return initialize(call, names, service);
+      initialize(call, names, service);
+      break;
     case action_kind::process_records:
-      return processor_->process_records(call.batch, with());
+      processor_->process_records(call.batch, with());
+      break;
     case action_kind::lease_lost:
       return processor_->lease_lost();
     case action_kind::shard_ended:
-      return processor_->shard_ended(with());
+      processor_->shard_ended(with());
+      break;
     case action_kind::shutdown_requested:
-      return processor_->shutdown_requested(with());
+      processor_->shutdown_requested(with());
+      break;
   }
+  // A processor may make a form of processing in any callback.
+  if (service && service->is_completion_tracked()) mode_ = checkpoint_mode::manual;
 }
 
 void user_processor::initialize(const session::call& call, shard_context::fields fields,

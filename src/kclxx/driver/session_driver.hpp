@@ -22,6 +22,7 @@
 #include <kclxx/run_options.hpp>
 #include <kclxx/shard_context.hpp>
 
+#include "driver/gap_detector.hpp"
 #include "driver/line_decoder.hpp"
 #include "driver/log_limiter.hpp"
 #include "session/output.hpp"
@@ -109,6 +110,9 @@ class host {
   virtual ~host() = default;
 
   [[nodiscard]] virtual time_point now() const = 0;
+  [[nodiscard]] virtual std::chrono::system_clock::time_point date() const {
+    return std::chrono::system_clock::now();
+  }
   /// Writes whole lines to the daemon. Returns what went wrong.
   virtual std::error_code write(std::string_view lines) = 0;
   /// Calls on_timer after this time. Arming a timer again replaces it.
@@ -129,6 +133,9 @@ class host {
   // User code, to be run later, outside of the driver's event.
   virtual void write_log(log_level level, std::string text,
                          const std::optional<sequence_position>& position) = 0;
+  /// The lease began or ended: a line for whoever looks after the worker. The test kit leaves it
+  /// out of its log, which has what a test should look at.
+  virtual void log_lease(std::string) {}
   virtual void request_stop() = 0;
   virtual void run_handler(checkpoint_handler handler, std::error_code result) = 0;
 };
@@ -229,6 +236,10 @@ class session_driver {
   void process(Event event);
   void carry_out();
   void hand_over(line_decoder::decoded&& line);
+  void look_for_gap(const line_decoder::decoded& line);
+  void log_lease_gained(const std::optional<sequence_position>& position);
+  /// Logs it if the worker had the lease until now.
+  void log_lease_ended(const std::string& reason);
   void take_early_line();
   void carry_out(session::output& output);
   void write();
@@ -252,6 +263,8 @@ class session_driver {
   session::session session_;
   user_processor processor_;
   dialogue_events events_;
+  gap_detector gap_detector_;
+  bool has_lease_ = false;  // the log has its beginning, and not its end
   log_limiter limiter_;
   session::outputs outputs_;  // of the present event; its memory is reused
   std::string lines_;         // for the daemon, of the present event; its memory is reused

@@ -48,6 +48,13 @@ std::uint64_t figures::counter(metric family) const noexcept {
                          [](std::uint64_t sum, const labelled& term) { return sum + term.value; });
 }
 
+std::uint64_t figures::counter(metric family, std::string_view label) const noexcept {
+  const auto& values = entry_of(labels, family);
+  const auto found = std::find_if(values.begin(), values.end(),
+                                  [&](const labelled& value) { return value.label == label; });
+  return found == values.end() ? 0 : found->value;
+}
+
 double figures::gauge(metric family) const noexcept { return gauges[index(family)]; }
 
 const histogram_figures& figures::histogram(metric family) const noexcept {

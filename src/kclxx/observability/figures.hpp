@@ -37,6 +37,7 @@ struct figures {
 
   figures();
   [[nodiscard]] std::uint64_t counter(metric family) const noexcept;  // the sum of all labels
+  [[nodiscard]] std::uint64_t counter(metric family, std::string_view label) const noexcept;
   [[nodiscard]] double gauge(metric family) const noexcept;
   [[nodiscard]] const histogram_figures& histogram(metric family) const noexcept;
 

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
-#include <ctime>
 #include <fcntl.h>
 #include <optional>
 #include <string>
@@ -14,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/arrival_time.hpp"
 #include "base/printable.hpp"
 #include "io/descriptor.hpp"
 #include "io/lines.hpp"
@@ -40,20 +39,6 @@ void append_member(std::string& out, const char* name, std::string_view value) {
 
 }  // namespace
 
-std::string to_iso_8601(date time) {
-  using namespace std::chrono;
-  const auto whole = floor<milliseconds>(time);
-  const std::time_t seconds = system_clock::to_time_t(whole);
-  std::tm parts{};
-  ::gmtime_r(&seconds, &parts);
-  char text[32];
-  const std::size_t length = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
-  char fraction[8];
-  std::snprintf(fraction, sizeof fraction, ".%03dZ",
-                static_cast<int>((whole.time_since_epoch() % std::chrono::seconds(1)).count()));
-  return std::string(text, length) + fraction;
-}
-
 std::string text_line(const log_entry& entry) {
   std::string line = "kclxx ";
   if (!entry.shard_id.empty()) line += detail::printable(entry.shard_id, longest_shard_id) + " ";
@@ -63,7 +48,7 @@ std::string text_line(const log_entry& entry) {
 
 std::string json_line(const log_entry& entry, date time) {
   std::string line;
-  append_member(line, "time", to_iso_8601(time));
+  append_member(line, "time", detail::to_iso_8601(time));
   append_member(line, "level", detail::level_name(entry.level));
   if (!entry.shard_id.empty()) append_member(line, "shard", entry.shard_id);
   if (entry.position) append_member(line, "position", to_string(*entry.position));
@@ -118,7 +103,7 @@ void log_output::write(const log_entry& entry) const noexcept {
   // A closed stderr must not end the shard.
   if (!options_.file.empty()) {
     const std::error_code error =
-        append(options_.file, is_json ? line : to_iso_8601(now) + ' ' + line);
+        append(options_.file, is_json ? line : detail::to_iso_8601(now) + ' ' + line);
     if (!error) return;
     if (!has_reported_.exchange(true)) {
       const log_entry why{log_level::warning, entry.shard_id,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <exception>
@@ -15,6 +16,7 @@
 #include <stdexcept>
 #include <string_view>
 #include <sys/stat.h>
+#include <thread>
 #include <unistd.h>
 #include <utility>
 
@@ -32,6 +34,11 @@ namespace kclxx::observability {
 namespace {
 
 constexpr std::chrono::milliseconds least_interval{1};
+
+std::string in_directory(std::string directory, const std::string& file_name) {
+  if (directory.back() != '/') directory += '/';
+  return directory + file_name;
+}
 
 }  // namespace
 
@@ -70,6 +77,7 @@ void metrics_outputs::write(const figures& current, const observer::shard_names&
     file_schedule_.start(now);
     write_file(current, names);
   }
+  if (!options_.directory.empty() && !has_file_failed_) count_leases(current, names);
   if (cloudwatch_.is_on() && (is_last || now >= cloudwatch_.due())) {
     cloudwatch_.start(now);
     const auto date = std::chrono::system_clock::now();
@@ -92,6 +100,17 @@ void metrics_outputs::write_file(const figures& current, const observer::shard_n
                    file_->lock_error().message() +
                    "), so kclxx health cannot see that its process lives; use a directory of a "
                    "file system with locks");
+  }
+}
+
+void metrics_outputs::count_leases(const figures& current, const observer::shard_names& names) {
+  if (!lease_counters_) {
+    lease_counters_.emplace(in_directory(options_.directory, lease_counters_file_name(names)));
+  }
+  const std::error_code error = lease_counters_->add(current, names);
+  if (error && !std::exchange(has_counting_failed_, true)) {
+    write_log_(log_level::warning, "cannot count leases in " + lease_counters_->path() + ": " +
+                                       error.message() + " (logged once)");
   }
 }
 
@@ -119,9 +138,7 @@ void metrics_outputs::log_own(const std::string& message) {
 }
 
 void metrics_outputs::open_file(const observer::shard_names& names) {
-  std::string directory = options_.directory;
-  if (directory.back() != '/') directory += '/';
-  file_.emplace(directory + metrics_file_name(names));
+  file_.emplace(in_directory(options_.directory, metrics_file_name(names)));
   if (names.application_name) return;
   write_log_(log_level::warning,
              "the metrics have application=\"unknown\", since KCLXX_APPLICATION_NAME is not set; "
@@ -165,7 +182,7 @@ void remove_left_temporaries(const std::string& path) {
        end;
        !ignored && at != end; at.increment(ignored)) {
     const std::string name = at->path().filename();
-    if (!name.starts_with("kclxx.") || name.find(mark) == std::string::npos) continue;
+    if (!name.starts_with("kclxx") || name.find(mark) == std::string::npos) continue;
     const io::descriptor file(
         ::open(at->path().c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     if (file.is_open() && !lock_whole(file.get())) ::unlink(at->path().c_str());
@@ -213,6 +230,43 @@ std::error_code metrics_file::write(std::string_view text) {
   return error;
 }
 
+std::error_code lease_counters::add(const figures& current, const observer::shard_names& names) {
+  const auto is_added = [&](metric family) {
+    return current.counter(family) == added_.counter(family);
+  };
+  if (is_added(metric::leases_gained) && is_added(metric::leases_ended)) return {};
+  std::error_code error = try_to_add(current, names);
+  for (int tries = 1; tries < 100 && is_held_by_another(error); ++tries) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    error = try_to_add(current, names);
+  }
+  return error;
+}
+
+/// The lock is on the file that is replaced: who gets it has the latest file, if that has the name.
+std::error_code lease_counters::try_to_add(const figures& current,
+                                           const observer::shard_names& names) {
+  const io::descriptor file(
+      ::open(path_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644));
+  if (!file.is_open()) return last_error();
+  if (const std::error_code lock_error = lock_whole(file.get())) return lock_error;
+  struct stat locked {};
+  struct stat named {};
+  if (::fstat(file.get(), &locked) != 0) return last_error();
+  const bool is_latest = ::stat(path_.c_str(), &named) == 0 && named.st_dev == locked.st_dev &&
+                         named.st_ino == locked.st_ino;
+  if (!is_latest) return std::make_error_code(std::errc::resource_unavailable_try_again);
+  constexpr std::size_t max_size = 65'536;
+  std::string before(max_size, '\0');
+  const ssize_t size = ::read(file.get(), before.data(), before.size());
+  if (size < 0) return last_error();
+  before.resize(static_cast<std::size_t>(size));
+  const std::error_code error =
+      metrics_file(path_).write(lease_counters_text(before, added_, current, names));
+  if (!error) added_ = current;
+  return error;
+}
+
 void metrics_file::remove() noexcept {
   struct stat about {};
   if (!written_ || ::stat(path_.c_str(), &about) != 0) return;
@@ -242,10 +296,26 @@ std::string label(std::string_view name, std::string_view value) {
   return std::string(name) + "=\"" + escaped(protocol::replace_invalid_utf8(value)) + '"';
 }
 
-std::string labels_of(const observer::shard_names& names) {
+std::string stream_labels_of(const observer::shard_names& names) {
   return label("application", names.application_name.value_or(unknown_name)) + ',' +
-         label("stream", names.stream_name.value_or(unknown_name)) + ',' +
-         label("shard", names.shard_id);
+         label("stream", names.stream_name.value_or(unknown_name));
+}
+
+std::string labels_of(const observer::shard_names& names) {
+  return stream_labels_of(names) + ',' + label("shard", names.shard_id);
+}
+
+/// Whether the family counts what outlives the shard's file.
+bool is_of_leases(metric figure) {
+  return figure == metric::leases_gained || figure == metric::leases_ended;
+}
+
+constexpr std::string_view type_names[] = {"counter", "gauge", "histogram"};
+
+std::string header_of(const metrics_recorder::metric_family& about) {
+  const std::string name(about.name);
+  return "# HELP " + name + " " + std::string(about.help) + "\n# TYPE " + name + " " +
+         std::string(type_names[static_cast<std::size_t>(about.type)]) + "\n";
 }
 
 class writer {
@@ -256,18 +326,16 @@ class writer {
   std::string text() && {
     const auto families = metrics_recorder::families();
     for (std::size_t i = 0; i < families.size(); ++i) {
-      family(static_cast<metric>(i), families[i]);
+      const auto figure = static_cast<metric>(i);
+      if (!is_of_leases(figure)) family(figure, families[i]);
     }
     return std::move(text_);
   }
 
  private:
   void family(metric figure, const metrics_recorder::metric_family& about) {
-    static constexpr std::string_view types[] = {"counter", "gauge", "histogram"};
     const std::string name(about.name);
-    text_.append("# HELP ").append(name).append(" ").append(about.help);
-    text_.append("\n# TYPE ").append(name).append(" ");
-    text_.append(types[static_cast<std::size_t>(about.type)]).append("\n");
+    text_.append(header_of(about));
     switch (about.type) {
       case metrics_recorder::metric_type::counter:
         return counters(figure, about, name);
@@ -385,6 +453,34 @@ std::string to_prometheus_text(const figures& figures, const observer::shard_nam
   return writer(figures, names).text();
 }
 
+std::string lease_counters_text(std::string_view before, const figures& added, const figures& now,
+                                const observer::shard_names& names) {
+  std::string text;
+  const auto append = [&](const std::string& series, std::uint64_t amount) {
+    const std::string start = series + ' ';
+    std::uint64_t value = 0;
+    const std::size_t begin = ("\n" + std::string(before)).find("\n" + start);
+    if (begin != std::string::npos) {
+      const std::string_view digits = before.substr(begin + start.size());
+      std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    }
+    text.append(start).append(std::to_string(value + amount)).append("\n");
+  };
+  const std::string common = "{" + stream_labels_of(names);
+  const auto families = metrics_recorder::families();
+  const auto& gained = families[static_cast<std::size_t>(metric::leases_gained)];
+  text += header_of(gained);
+  append(std::string(gained.name) + common + "}",
+         now.counter(metric::leases_gained) - added.counter(metric::leases_gained));
+  const auto& ended = families[static_cast<std::size_t>(metric::leases_ended)];
+  text += header_of(ended);
+  for (const std::string_view reason : ended.label_values) {
+    append(std::string(ended.name) + common + ',' + label(ended.label, reason) + "}",
+           now.counter(metric::leases_ended, reason) - added.counter(metric::leases_ended, reason));
+  }
+  return text;
+}
+
 std::string own_metrics_text(
     const std::vector<own_metric>& own, const observer::shard_names& names,
     const std::function<void(const std::string&, const std::string&)>& refuse) {
@@ -420,6 +516,13 @@ std::string metrics_file_name(const observer::shard_names& names) {
                                file_part(names.application_name.value_or(unknown_name), "-_.") +
                                '.' + file_part(names.stream_name.value_or(unknown_name), "-_") +
                                '.' + file_part(names.shard_id, "-_"),
+                           ".prom");
+}
+
+std::string lease_counters_file_name(const observer::shard_names& names) {
+  return detail::file_name("kclxx-leases." +
+                               file_part(names.application_name.value_or(unknown_name), "-_.") +
+                               '.' + file_part(names.stream_name.value_or(unknown_name), "-_"),
                            ".prom");
 }
 

@@ -51,6 +51,26 @@ class metrics_file {
   std::error_code lock_error_;
 };
 
+/// The counters of leases of an application and its stream. They have a file of their own, which
+/// outlives each lease; all children on the machine add to it, one at a time.
+///
+/// Thread safety: none. Blocking: as long as the file system, and for up to 0.1 s while other
+/// children have the file.
+class lease_counters {
+ public:
+  explicit lease_counters(std::string path) : path_(std::move(path)) {}
+
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  /// Adds to the file what `current` has more than at the last success.
+  std::error_code add(const figures& current, const observer::shard_names& names);
+
+ private:
+  std::error_code try_to_add(const figures& current, const observer::shard_names& names);
+
+  std::string path_;
+  figures added_;
+};
+
 /// ".BOOT-PID-NUMBER", the end of the next temporary file's name, which the collector ignores.
 /// BOOT names this start of the machine, and is the same in all its containers.
 std::string temporary_suffix();
@@ -96,6 +116,7 @@ class metrics_outputs {
   };
 
   void write_file(const figures& current, const observer::shard_names& names);
+  void count_leases(const figures& current, const observer::shard_names& names);
   std::string own_text(const observer::shard_names& names);
   void log_own(const std::string& text);
   void open_file(const observer::shard_names& names);
@@ -107,17 +128,24 @@ class metrics_outputs {
   schedule cloudwatch_;
   bool has_file_;  // false without a directory, and when the file was removed
   std::optional<metrics_file> file_;
+  std::optional<lease_counters> lease_counters_;
   figures reported_;
   bool has_file_failed_ = false;
+  bool has_counting_failed_ = false;
   bool is_missing_lock_logged_ = false;
   bool has_own_thrown_ = false;
   std::set<std::string> logged_own_;
 };
 
-/// All families in Prometheus' text format, without timestamps: the collector refuses files with
-/// timestamps. The labels are application, stream and shard; not the worker's id, which changes
-/// with each start.
+/// All families but those of leases in Prometheus' text format, without timestamps: the collector
+/// refuses files with timestamps. The labels are application, stream and shard; not the worker's
+/// id, which changes with each start.
 std::string to_prometheus_text(const figures& figures, const observer::shard_names& names);
+
+/// The families of leases. Each value is that of `before`, an earlier text of this function, and
+/// what `now` has more than `added`. The labels are application and stream.
+std::string lease_counters_text(std::string_view before, const figures& added, const figures& now,
+                                const observer::shard_names& names);
 
 /// The program's own figures. A figure that would spoil the file is left out, and `refuse` gets its
 /// name and what is wrong with it.
@@ -128,6 +156,9 @@ std::string own_metrics_text(
 /// The name of a shard's file: kclxx.<application>.<stream>.<shard>.prom. Different labels give
 /// different names, and equal labels the same name: a series in two files fails the whole scrape.
 std::string metrics_file_name(const observer::shard_names& names);
+
+/// The name of the file of lease_counters: kclxx-leases.<application>.<stream>.prom.
+std::string lease_counters_file_name(const observer::shard_names& names);
 
 /// The label of an application or a stream whose name is not known.
 inline constexpr const char* unknown_name = "unknown";

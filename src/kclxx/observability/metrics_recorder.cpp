@@ -2,7 +2,10 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstddef>
+#include <string_view>
 #include <unistd.h>
+#include <utility>
 
 #include <kclxx/metrics_recorder.hpp>
 
@@ -21,6 +24,9 @@ constexpr auto checkpoint_error_names = [] {
   names.back() = "not answered";
   return names;
 }();
+
+/// In the order of observer::lease_ended::reason; then what ends a session that has the lease.
+constexpr std::array<std::string_view, 4> lease_end_names{"lost", "finished", "closed", "failed"};
 
 constexpr metrics_recorder::metric_family all_families[] = {
 #define KCLXX_METRIC(enumerator, name, type, help, cloudwatch_name, cloudwatch_unit, label, \
@@ -54,11 +60,14 @@ void metrics_recorder::record(const observer::event_source& source,
                               const observer::shard_event& event) {
   std::visit(overloaded{
                  [&](const observer::lease_gained&) {
+                   has_lease_ = true;
+                   add(metric::leases_gained, 1);
                    set(metric::process_id, static_cast<double>(::getpid()));
                    set(metric::last_batch, seconds(source.date));
                    set_call(seconds(source.date));
                  },
-                 [&](const observer::lease_ended&) {
+                 [&](const observer::lease_ended& end) {
+                   end_lease(lease_end_names.at(static_cast<std::size_t>(end.why)));
                    set(metric::process_id, 0);  // a file that stays has no process
                    set_in_flight(0, 0, 0);
                    set_stuck(0);
@@ -79,11 +88,18 @@ void metrics_recorder::record(const observer::event_source& source,
                    set(metric::circuit_open, circuit.is_open ? 1 : 0);
                  },
                  [&](const observer::checkpoint_requested&) {},
-                 [&](const observer::session_ended&) {},
+                 [&](const observer::session_ended& end) {
+                   end_lease(end.status == exit_status::ok ? "closed" : "failed");
+                 },
+                 [&](const observer::gap_suspected&) { add(metric::gaps, 1); },
                  [&](const observer::events_dropped&) {},
                  [&](const auto& noted) { note(source, noted); },
              },
              event);
+}
+
+void metrics_recorder::end_lease(std::string_view reason) {
+  if (std::exchange(has_lease_, false)) add(metric::leases_ended, 1, reason);
 }
 
 void metrics_recorder::note(const observer::event_source& source,

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <unordered_set>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <kclxx/observer.hpp>
@@ -28,83 +29,88 @@ namespace kclxx {
 
 namespace {
 
+namespace verdicts = processing::verdicts;
+using processing::error_kind;
 using processing::failed_attempts;
 using std::chrono::milliseconds;
 
 /// The records of a batch that are not complete, in order, and which of them a handler gets next.
-/// Places count from the first of them.
-class rest_of_batch {
+/// Indices count from the first of them.
+class remaining_records {
  public:
-  explicit rest_of_batch(record_batch batch) : all_(std::move(batch)), rest_(all_) {}
+  explicit remaining_records(record_batch batch) : batch_(std::move(batch)), records_(batch_) {}
 
-  [[nodiscard]] bool empty() const noexcept { return rest_.empty(); }
-  [[nodiscard]] const record& at(std::size_t place) const noexcept { return rest_[place]; }
-  /// What to try next: all; or those that are tried without the others; or, while a failing record
-  /// is searched for, half of those that it is among.
+  [[nodiscard]] bool empty() const noexcept { return records_.empty(); }
+  [[nodiscard]] const record& at(std::size_t index) const noexcept { return records_[index]; }
+  /// What to try next: while a failing record is searched for, half of those that it is among;
+  /// else those that are tried by themselves, or all.
   [[nodiscard]] record_batch next() const {
-    if (suspects_ > 0) return rest_.slice(0, std::max<std::size_t>(suspects_ / 2, 1));
-    return alone_ > 0 ? rest_.slice(0, alone_) : rest_;
+    if (suspects_ > 0) return records_.slice(0, std::max<std::size_t>(suspects_ / 2, 1));
+    return separate_ > 0 ? records_.slice(0, separate_) : records_;
   }
-  /// One of the first `count` records fails.
+  /// Some record among the first `count` fails.
   void narrow(std::size_t count) noexcept { suspects_ = count; }
+  /// The first `count` records are complete.
   void complete(std::size_t count) {
     const std::size_t tried = std::min(count, attempts_.size());
     attempts_.erase(attempts_.begin(), attempts_.begin() + static_cast<std::ptrdiff_t>(tried));
     suspects_ -= std::min(count, suspects_);
-    alone_ -= std::min(count, alone_);
-    rest_ = rest_.slice(count, rest_.size());
+    separate_ -= std::min(count, separate_);
+    records_ = records_.slice(count, records_.size());
   }
-  /// Of the first `count` records only those at `places` are not complete. They are tried next,
-  /// without the others.
-  void keep(std::size_t count, std::vector<std::size_t> places) {
-    struct chosen {
+  /// The first `count` records are complete, except those at `indices`. These are tried next, by
+  /// themselves.
+  void keep(std::size_t count, std::vector<std::size_t> indices) {
+    struct selection {
       std::vector<record> records;
       record_batch source;  // keeps alive what the records are views of
     };
-    alone_ = places.size();
+    separate_ = indices.size();
     suspects_ = 0;
-    for (std::size_t place = count; place < rest_.size(); ++place) places.push_back(place);
-    const auto left = std::make_shared<chosen>(chosen{{}, all_});
-    left->records.reserve(places.size());
+    for (std::size_t index = count; index < records_.size(); ++index) indices.push_back(index);
+    const auto kept = std::make_shared<selection>(selection{{}, batch_});
+    kept->records.reserve(indices.size());
     std::vector<failed_attempts> attempts;
-    for (const std::size_t place : places) {
-      left->records.push_back(rest_[place]);
-      if (place >= attempts_.size()) continue;
-      attempts.resize(left->records.size());
-      attempts.back() = std::move(attempts_[place]);
+    for (const std::size_t index : indices) {
+      kept->records.push_back(records_[index]);
+      if (index >= attempts_.size()) continue;
+      attempts.resize(kept->records.size());
+      attempts.back() = std::move(attempts_[index]);
     }
-    rest_ = record_batch(left->records, left, all_.millis_behind_latest());
+    records_ = record_batch(kept->records, kept, batch_.millis_behind_latest());
     attempts_ = std::move(attempts);
   }
   /// All records up to here are complete; std::nullopt when not even the first is.
   [[nodiscard]] std::optional<sequence_position> watermark() const {
-    if (rest_.empty()) return all_.back().position();
-    const sequence_position first = rest_.front().position();
-    const auto incomplete = std::partition_point(
-        all_.begin(), all_.end(), [&](const record& one) { return one.position() < first; });
-    if (incomplete == all_.begin()) return std::nullopt;
+    if (records_.empty()) return batch_.back().position();
+    const sequence_position first = records_.front().position();
+    const auto incomplete =
+        std::partition_point(batch_.begin(), batch_.end(),
+                             [&](const record& record) { return record.position() < first; });
+    if (incomplete == batch_.begin()) return std::nullopt;
     return std::prev(incomplete)->position();
   }
 
-  [[nodiscard]] failed_attempts& attempts(std::size_t place) {
-    if (attempts_.size() <= place) attempts_.resize(place + 1);
-    return attempts_[place];
+  /// Makes room for the failed attempts of all records up to this one. A reference that it has
+  /// returned is valid until it is called for a later record.
+  [[nodiscard]] failed_attempts& attempts_at(std::size_t index) {
+    if (attempts_.size() <= index) attempts_.resize(index + 1);
+    return attempts_[index];
   }
-  /// Of the first record.
-  [[nodiscard]] const failed_attempts& attempts() const noexcept {
-    static const failed_attempts none;
-    return attempts_.empty() ? none : attempts_.front();
+  [[nodiscard]] const failed_attempts& attempts_of_first() const noexcept {
+    static const failed_attempts no_attempts;
+    return attempts_.empty() ? no_attempts : attempts_.front();
   }
 
  private:
-  record_batch all_;
-  record_batch rest_;
-  std::size_t suspects_ = 0;
-  std::size_t alone_ = 0;
-  std::vector<failed_attempts> attempts_;  // of the first records
+  record_batch batch_;
+  record_batch records_;
+  std::size_t suspects_ = 0;               // so many at the beginning have a failing one among them
+  std::size_t separate_ = 0;               // so many at the beginning are tried by themselves
+  std::vector<failed_attempts> attempts_;  // of the first records; later ones were not tried
 };
 
-/// What a handler threw: the failure itself, and where it is, if it reported that.
+/// What a handler threw: the exception, and the batch_failure that names records, if it is one.
 struct batch_error {
   std::exception_ptr cause;
   std::optional<batch_failure> reported{};
@@ -122,47 +128,56 @@ batch_error current_error() {
   }
 }
 
-/// The record at the position; the end when no record of the batch has it.
-std::size_t place_of(const sequence_position& position, const record_batch& batch) {
-  const auto found = std::partition_point(
-      batch.begin(), batch.end(), [&](const record& one) { return one.position() < position; });
+/// The index of the record at the position; the batch's size when no record has it.
+std::size_t index_of(const sequence_position& position, const record_batch& batch) {
+  const auto found = std::partition_point(batch.begin(), batch.end(), [&](const record& record) {
+    return record.position() < position;
+  });
   const bool is_there = found != batch.end() && found->position() == position;
   return static_cast<std::size_t>((is_there ? found : batch.end()) - batch.begin());
 }
 
-/// A record of a part that failed, while others of the part may be complete.
+/// A record that a batch_failure names.
 struct named_record {
-  std::size_t place;
+  std::size_t index;
   std::exception_ptr cause;
 };
 
-/// In order; none if the error does not name them.
+/// The records of the part that the error names, in order.
 std::vector<named_record> named_in(const record_batch& part, const batch_error& error) {
-  std::vector<named_record> all;
-  if (!error.reported) return all;
-  for (const batch_failure::failed& one : error.reported->records()) {
-    const std::size_t place = place_of(one.position, part);
-    if (place == part.size()) continue;
-    all.push_back({place, one.cause ? one.cause : std::make_exception_ptr(*error.reported)});
+  std::vector<named_record> named;
+  if (!error.reported) return named;
+  for (const batch_failure::failed& failed : error.reported->records()) {
+    const std::size_t index = index_of(failed.position, part);
+    if (index == part.size()) continue;
+    named.push_back(
+        {index, failed.cause ? failed.cause : std::make_exception_ptr(*error.reported)});
   }
-  const auto before = [](const auto& one, const auto& other) { return one.place < other.place; };
-  const auto same = [](const auto& one, const auto& other) { return one.place == other.place; };
-  std::stable_sort(all.begin(), all.end(), before);
-  all.erase(std::unique(all.begin(), all.end(), same), all.end());
-  return all;
+  const auto before = [](const auto& a, const auto& b) { return a.index < b.index; };
+  const auto same = [](const auto& a, const auto& b) { return a.index == b.index; };
+  std::stable_sort(named.begin(), named.end(), before);
+  named.erase(std::unique(named.begin(), named.end(), same), named.end());
+  return named;
+}
+
+/// For how long the handler is not called after this verdict.
+milliseconds pause_after(const processing::verdict& verdict) {
+  if (std::holds_alternative<verdicts::complete>(verdict)) return milliseconds(0);
+  const auto* const retry = std::get_if<verdicts::retry>(&verdict);
+  return retry != nullptr ? retry->delay : milliseconds::max();
 }
 
 /// Options with all limits set.
 struct batch_limits {
   std::size_t records;
   std::uint64_t bytes;   // of data
-  std::uint64_t memory;  // that gathered records take
+  std::uint64_t memory;  // of gathered records
   milliseconds linger;
   kclxx::order order;
   /// Whether a batch of the daemon's may be divided or wait.
   [[nodiscard]] bool are_any() const noexcept {
-    constexpr auto none = std::numeric_limits<std::uint64_t>::max();
-    return linger.count() > 0 || records < none || bytes < none;
+    constexpr auto no_limit = std::numeric_limits<std::uint64_t>::max();
+    return linger.count() > 0 || records < no_limit || bytes < no_limit;
   }
 };
 
@@ -173,10 +188,10 @@ batch_limits valid(const batch_options& options) {
   require(options.max_records != 0, "max_records is 0");
   require(options.max_bytes != 0, "max_bytes is 0");
   require(options.linger >= milliseconds(0), "linger is negative");
-  constexpr auto none = std::numeric_limits<std::uint64_t>::max();
-  constexpr std::uint64_t most_gathered = std::uint64_t{64} << 20;
+  constexpr auto no_limit = std::numeric_limits<std::uint64_t>::max();
+  constexpr std::uint64_t max_memory = std::uint64_t{64} << 20;
   return {options.max_records.value_or(std::numeric_limits<std::size_t>::max()),
-          options.max_bytes.value_or(none), std::max(most_gathered, options.max_bytes.value_or(0)),
+          options.max_bytes.value_or(no_limit), std::max(max_memory, options.max_bytes.value_or(0)),
           detail::clamped(options.linger), options.order};
 }
 
@@ -194,10 +209,9 @@ class batches_processor final : public record_processor {
     if (timer_) shard_.cancel(*timer_);
   }
 
-  [[nodiscard]] checkpoint_mode mode() const override { return checkpoint_mode::manual; }
   void process_records(record_batch batch, const checkpointer&) override {
     if (!limits_.are_any()) return hand_over(std::move(batch));
-    // A daemon that repeats a delivery sends what is gathered already (P69).
+    // A daemon that repeats a delivery (P69) sends records that are gathered already.
     if (!gathered_.empty()) batch = batch.after(gathered_.last_position());
     const auto delivered = shard_.now();
     for (std::size_t offset = 0; offset < batch.size();) {
@@ -205,7 +219,7 @@ class batches_processor final : public record_processor {
       record_batch part = batch.slice(offset, count);
       offset += count;
       if (is_closed && gathered_.empty()) {
-        oldest_ = delivered;
+        oldest_delivery_ = delivered;
         hand_over(std::move(part));
       } else {
         gather(part, delivered);
@@ -223,17 +237,18 @@ class batches_processor final : public record_processor {
 
   struct part_of_batch {
     std::size_t count;
-    bool is_closed;  // no record is to be added
+    bool is_closed;  // it is handed over without further records
   };
-  /// What fits beside the gathered records. A record that is larger than the limit is alone.
+  /// How many of the records from `offset` on go with the gathered ones. A record that is larger
+  /// than the limit goes by itself.
   [[nodiscard]] part_of_batch next_part(const record_batch& batch, std::size_t offset) const {
-    const std::size_t left = batch.size() - offset;
-    const std::size_t most = std::min(left, limits_.records - gathered_.records());
+    const std::size_t remaining = batch.size() - offset;
+    const std::size_t max_count = std::min(remaining, limits_.records - gathered_.records());
     const bool may_gather = limits_.linger.count() > 0;
     std::uint64_t bytes = gathered_.data_bytes();
     std::uint64_t memory = gathered_.bytes();
     std::size_t count = 0;
-    for (; count < most && bytes < limits_.bytes; ++count) {
+    for (; count < max_count && bytes < limits_.bytes; ++count) {
       const record& next = batch[offset + count];
       const bool is_first = count == 0 && gathered_.empty();
       if (may_gather) memory += processing::gathered_records::bytes_of(next);
@@ -244,11 +259,11 @@ class batches_processor final : public record_processor {
       bytes += next.data().size();
     }
     const bool is_full = bytes >= limits_.bytes || gathered_.records() + count == limits_.records;
-    return {count, is_full || count < left || limits_.linger.count() == 0};
+    return {count, is_full || count < remaining || !may_gather};
   }
 
   void gather(const record_batch& part, time_point delivered) {
-    if (gathered_.empty()) oldest_ = delivered;
+    if (gathered_.empty()) oldest_delivery_ = delivered;
     gathered_.add(part);
     observe_in_flight({});
   }
@@ -257,10 +272,11 @@ class batches_processor final : public record_processor {
     if (!gathered_.empty()) hand_over(gathered_.take());
   }
 
-  /// A timer is left to run when its records are handed over: it then looks at those that follow.
+  /// A timer that has started runs on when its records are handed over before. It then looks at
+  /// the records that were gathered since, and starts again for them.
   void look_at_linger() {
     if (gathered_.empty()) return;
-    const auto due = oldest_ + limits_.linger;
+    const auto due = oldest_delivery_ + limits_.linger;
     const auto now = shard_.now();
     if (now >= due) return hand_over_gathered();
     if (timer_) return;
@@ -274,27 +290,27 @@ class batches_processor final : public record_processor {
   void observe_in_flight(const record_batch& handed_over) {
     if (limits_.linger.count() == 0 || !service_->is_observed()) return;
     observer::window_changed event{
-        gathered_.records() + handed_over.size(), gathered_.data_bytes(), {}, complete_};
-    for (const record& one : handed_over) event.bytes += one.data().size();
-    if (event.records > 0) event.oldest = oldest_;
+        gathered_.records() + handed_over.size(), gathered_.data_bytes(), {}, watermark_};
+    for (const record& record : handed_over) event.bytes += record.data().size();
+    if (event.records > 0) event.oldest = oldest_delivery_;
     service_->observe(std::move(event));
   }
 
   /// Returns when the records are complete, or a stop is requested.
   void hand_over(record_batch batch) {
     observe_in_flight(batch);
-    rest_of_batch rest(std::move(batch));
-    while (!rest.empty() && !stop_.stop_requested()) {
-      const record_batch part = rest.next();
-      const auto error = run(part, rest.attempts());
-      // What returns or throws after a stop is neither complete nor failed.
+    remaining_records remaining(std::move(batch));
+    while (!remaining.empty() && !stop_.stop_requested()) {
+      const record_batch part = remaining.next();
+      const auto error = run(part, remaining.attempts_of_first());
+      // A handler that returns or throws after a stop has neither completed its records nor failed.
       if (stop_.stop_requested()) break;
       if (!error) {
-        succeed(rest, part.size());
+        succeed(remaining, part.size());
       } else if (const auto named = named_in(part, *error); !named.empty()) {
-        decide(rest, part, named, error->reported->last_tried());
+        on_named_failure(remaining, part, named, error->reported->last_tried());
       } else {
-        decide(rest, part, *error);
+        on_unnamed_failure(remaining, part.size(), error->cause);
       }
     }
     observe_in_flight({});
@@ -311,89 +327,87 @@ class batches_processor final : public record_processor {
     }
   }
 
-  void succeed(rest_of_batch& rest, std::size_t count) {
+  void succeed(remaining_records& remaining, std::size_t count) {
     failures_.on_success();
-    const int failed = rest.attempts().count;
-    if (failed > 0) failures_.on_retry_success(rest.at(0).position(), failed + 1);
-    complete(rest, count);
+    const int failed = remaining.attempts_of_first().count;
+    if (failed > 0) failures_.on_retry_success(remaining.at(0).position(), failed + 1);
+    complete(remaining, count);
   }
 
-  void complete(rest_of_batch& rest, std::size_t count) {
-    rest.complete(count);
-    request_checkpoint(rest);
+  void complete(remaining_records& remaining, std::size_t count) {
+    remaining.complete(count);
+    request_checkpoint(remaining);
   }
 
-  void request_checkpoint(const rest_of_batch& rest) {
-    const auto position = rest.watermark();
+  void request_checkpoint(const remaining_records& remaining) {
+    const auto position = remaining.watermark();
     if (!position) return;
-    complete_ = position;
+    watermark_ = position;
     service_->async_checkpoint(*position, {});
   }
 
-  /// The error does not tell which record failed.
-  void decide(rest_of_batch& rest, const record_batch& part, batch_error error) {
-    const bool is_outage = failures_.is_outage(error.cause);
-    if (!is_outage) rest.narrow(part.size());
-    if (processing::is_lease_gone(error.cause)) std::rethrow_exception(error.cause);
-    if ((is_outage || part.size() == 1) &&
-        failures_.is_complete_after(rest.at(0), rest.attempts(0), std::move(error.cause))) {
-      complete(rest, 1);
-    }
+  /// The first `count` records failed, and the error does not tell which of them.
+  void on_unnamed_failure(remaining_records& remaining, std::size_t count,
+                          const std::exception_ptr& thrown) {
+    const error_kind kind = failures_.kind_of(thrown);
+    if (kind == error_kind::lease_gone) std::rethrow_exception(thrown);
+    if (kind != error_kind::outage) remaining.narrow(count);
+    // An outage is no record's fault: the first record stands for all, in the log and the circuit.
+    if (kind != error_kind::outage && count > 1) return;
+    const auto verdict = failures_.decide(remaining.at(0), remaining.attempts_at(0), thrown);
+    if (failures_.is_complete_after(verdict)) complete(remaining, 1);
   }
 
-  /// The error names the records that failed.
-  void decide(rest_of_batch& rest, const record_batch& part, const std::vector<named_record>& named,
-              const std::optional<sequence_position>& last_tried) {
-    using outcome = processing::failure::outcome;
-    const std::vector<std::size_t> incomplete = incomplete_in(part, named, last_tried);
+  /// The error names the records of the part that failed.
+  void on_named_failure(remaining_records& remaining, const record_batch& part,
+                        const std::vector<named_record>& named,
+                        const std::optional<sequence_position>& last_tried) {
+    static_cast<void>(remaining.attempts_at(named.back().index));  // the next calls move nothing
     std::vector<processing::failure> failures;
-    failures.reserve(named.size());
-    static_cast<void>(rest.attempts(named.back().place));  // none of the following moves them
-    for (const named_record& one : named) {
-      failures.push_back({&rest.at(one.place), &rest.attempts(one.place), one.cause});
+    for (const named_record& failed : named) {
+      failures.push_back(
+          {&remaining.at(failed.index), &remaining.attempts_at(failed.index), failed.cause});
     }
+    const auto incomplete = incomplete_in(part, named, last_tried);
     const bool has_completed = incomplete.size() < part.size();
     if (has_completed && last_tried) failures_.on_success();  // before it stopped at a failure
-    failures_.decide(failures, has_completed && !last_tried);
+    failures_.judge(failures, has_completed && !last_tried);
+    failures_.park(failures);
     if (stop_.stop_requested()) return;
     std::vector<std::size_t> again;
-    auto next_named = named.begin();
-    for (const std::size_t place : incomplete) {
-      const bool is_named = next_named != named.end() && next_named->place == place;
-      const auto at = next_named - named.begin();
-      if (is_named) ++next_named;
-      const bool is_complete =
-          is_named && failures[static_cast<std::size_t>(at)].decided == outcome::complete;
-      if (!is_complete) again.push_back(place);
+    processing::verdict of_call = verdicts::complete{};
+    auto next_failure = failures.begin();
+    for (const auto& [index, is_named] : incomplete) {
+      const auto* const verdict = is_named ? &(next_failure++)->verdict : nullptr;
+      if (!verdict || !std::holds_alternative<verdicts::complete>(*verdict)) again.push_back(index);
+      if (verdict && pause_after(*verdict) > pause_after(of_call)) of_call = *verdict;
     }
-    milliseconds wait{0};
-    for (const processing::failure& one : failures) wait = std::max(wait, one.delay);
-    rest.keep(part.size(), std::move(again));
-    request_checkpoint(rest);
-    for (const processing::failure& one : failures) {
-      const bool leaves = one.decided == outcome::stop || one.decided == outcome::lease_gone;
-      if (leaves) std::rethrow_exception(one.thrown);
-    }
-    if (wait.count() > 0) shard_.sleep_for(wait);
+    remaining.keep(part.size(), std::move(again));
+    request_checkpoint(remaining);
+    static_cast<void>(failures_.is_complete_after(of_call));  // waits, or throws
   }
 
-  /// The places of the named records, of those that were not tried and, when asked, of the later
-  /// ones of the named records' keys.
-  [[nodiscard]] std::vector<std::size_t> incomplete_in(
+  struct incomplete_record {
+    std::size_t index;
+    bool is_named;
+  };
+  /// The named records, those that were not tried and, with order::key, the later records of the
+  /// named ones' keys.
+  [[nodiscard]] std::vector<incomplete_record> incomplete_in(
       const record_batch& part, const std::vector<named_record>& named,
       const std::optional<sequence_position>& last_tried) const {
-    std::vector<std::size_t> places;
+    std::vector<incomplete_record> incomplete;
     std::unordered_set<std::optional<std::string_view>> keys;
     auto next_named = named.begin();
-    for (std::size_t place = 0; place < part.size(); ++place) {
-      const std::optional<std::string_view> key = part[place].partition_key();
-      const bool is_named = next_named != named.end() && next_named->place == place;
+    for (std::size_t index = 0; index < part.size(); ++index) {
+      const std::optional<std::string_view> key = part[index].partition_key();
+      const bool is_named = next_named != named.end() && next_named->index == index;
       if (is_named) ++next_named;
       if (is_named && limits_.order == order::key) keys.insert(key);
-      const bool was_tried = !last_tried || part[place].position() <= *last_tried;
-      if (is_named || !was_tried || keys.contains(key)) places.push_back(place);
+      const bool was_tried = !last_tried || part[index].position() <= *last_tried;
+      if (is_named || !was_tried || keys.contains(key)) incomplete.push_back({index, is_named});
     }
-    return places;
+    return incomplete;
   }
 
   void warn_of_kept_batch() {
@@ -413,15 +427,16 @@ class batches_processor final : public record_processor {
   bool has_warned_of_kept_batch_ = false;
 
   processing::gathered_records gathered_;
-  time_point oldest_{};  // when the first of those in flight was delivered
+  time_point oldest_delivery_{};  // of the records in flight
   std::optional<shard_context::timer_id> timer_;
-  std::optional<sequence_position> complete_;
+  std::optional<sequence_position> watermark_;
 };
 
 }  // namespace
 
 processor_factory batches(batch_handler handler, failure_policy policy, batch_options options) {
   return processor_factory::valid_or_not([&]() -> processor_factory {
+    detail::require_function(handler);
     return [handler = std::move(handler), policy = processing::checked(std::move(policy)),
             limits = valid(options)](const shard_context& shard) {
       return std::make_unique<batches_processor>(handler, policy, limits, shard);

@@ -8,14 +8,16 @@
 
 #include <kclxx/observer.hpp>
 
+#include "base/overloaded.hpp"
+
 namespace kclxx::processing {
 
 using std::chrono::milliseconds;
 
 namespace {
 
-/// Of checkpoints while a callback waits, and of events about the window.
-constexpr std::chrono::seconds pace{1};
+/// While a callback waits, checkpoints are requested and window events are sent at most this often.
+constexpr std::chrono::seconds report_interval{1};
 
 }  // namespace
 
@@ -29,35 +31,41 @@ dispatcher::dispatcher(failure_policy policy, const parallel_options& options,
       is_async_(is_async),
       window_(options, is_async) {}
 
-/// Calls `body` with the mutex held, and after it what calls the service or destroys user code.
+/// Calls `body` with the time and the mutex held. All changes are made through it, but for those of
+/// the callbacks' thread, which looks anyway before it waits or ends. It wakes that thread when the
+/// next look is earlier than planned. Once the mutex is released it calls the service, and destroys
+/// what may be user code.
 template <class Body>
 void dispatcher::change(Body body) {
   copies_.leave_if_copied();
-  to_do then{service_->now()};
-  std::vector<record_batch> passed;
+  const auto now = service_->now();
+  deferred_effects effects;
+  std::vector<record_batch> passed_batches;
   bool are_fewer_stuck = false;
   {
     const std::lock_guard lock(mutex_);
     const std::size_t were_stuck = window_.stuck();
-    body(then);
+    body(now);
+    effects = wake_for_next_look(now);
     are_fewer_stuck = window_.stuck() < were_stuck;
-    passed = window_.take_passed();
+    passed_batches = window_.take_passed();
   }
-  if (then.notify) service_->notify();
-  if (then.timer) start_timer(*then.timer);
+  if (effects.notify) service_->notify();
+  if (effects.timer) start_timer(*effects.timer);
   if (!are_fewer_stuck) return;
-  observe_in_order([this](time_point now) { return std::optional(window_.stuck(now)); });
+  observe_in_order([this](time_point time) { return std::optional(window_.stuck(time)); });
 }
 
-/// For a thread of the pool. What is thrown ends the session: user code that must not throw.
+/// For a thread of the pool. What is thrown is of user code that must not throw, and ends the
+/// session.
 template <class Body>
 void dispatcher::guarded(Body body) noexcept {
   try {
     body();
   } catch (...) {
-    auto exception = std::current_exception();
+    const auto exception = std::current_exception();
     try {
-      change([&](to_do& then) { set_failure(exception, phase::fails, then); });
+      change([&](time_point) { set_failure(exception, phase::fails); });
     } catch (...) {  // NOLINT(bugprone-empty-catch): the next callback throws it
     }
   }
@@ -66,50 +74,51 @@ void dispatcher::guarded(Body body) noexcept {
 // When the callbacks' thread looks again.
 
 bool dispatcher::has_reached(goal awaited) const {
-  if (awaited == goal::room) return window_.wants_more(next_bytes_);
+  if (awaited == goal::room) return window_.wants_more(bytes_of_next_record_);
   if (awaited == goal::empty_window) return window_.is_empty();
-  return awaited == goal::look || window_.running() == 0;
+  return awaited == goal::look || window_.handlers() == 0;
 }
 
-std::optional<dispatcher::time_point> dispatcher::request_due() const {
-  return window_.first() == requested_ ? std::nullopt : std::optional(last_request_ + pace);
+/// When a callback that waits requests the next checkpoint. Unset while no record has become
+/// complete since the last one.
+std::optional<dispatcher::time_point> dispatcher::next_checkpoint() const {
+  if (window_.first() == requested_) return std::nullopt;
+  return last_request_ + report_interval;
 }
 
-std::optional<dispatcher::time_point> dispatcher::next_wake(time_point now) const {
-  auto earliest = window_.next_stuck();
-  const auto or_at = [&](const std::optional<time_point>& time) {
-    if (time && (!earliest || *time < *earliest)) earliest = time;
-  };
-  if (!may_take(now)) return earliest;
-  or_at(window_.next_retry());
-  // A runner takes a probe that is due, so only one to be posted needs the wake-up.
-  const auto probe = can_begin() ? failures_.next_probe() : std::nullopt;
-  if (probe && (*probe > now || runners_wanted() > 0)) or_at(probe);
-  return earliest;
+look_situation dispatcher::situation(time_point now) const {
+  look_situation found{.now = now,
+                       .has_failure = has_failed(),
+                       .takes_records = may_begin(now),
+                       .needs_runner = runners_wanted() > 0,
+                       .next_stuck = window_.next_stuck(),
+                       .next_retry = window_.next_retry()};
+  if (undecided_.empty() && window_.can_begin()) found.next_probe = failures_.next_probe();
+  if (!waits_) return found;
+  found.waits = {has_reached(waits_->awaited), waits_->deadline, next_checkpoint()};
+  // A callback that waits for the last handlers knows of the failure.
+  if (waits_->awaited == goal::no_handler) found.has_failure = false;
+  return found;
 }
 
-void dispatcher::notify(to_do& then) {
-  waits_until_.reset();
-  then.notify = true;
-}
-
-/// An open callback that does not wait looks before it waits or ends.
-void dispatcher::wake_by(const std::optional<time_point>& time, to_do& then) {
-  if (!time || phase_ == phase::over) return;
-  if (is_open_) {
-    if (waits_until_ && *time < *waits_until_) notify(then);
-  } else if (!timer_ || *time < *timer_) {
-    timer_ = then.timer = time;
+/// The callbacks' thread either waits in a callback, until waits_->until; or runs in one, and will
+/// look before it waits or ends; or is between callbacks, and looks at timer_.
+dispatcher::deferred_effects dispatcher::wake_for_next_look(time_point now) {
+  deferred_effects effects;
+  if (phase_ == phase::over || (is_in_callback_ && !waits_)) return effects;
+  const auto look = next_look(situation(now));
+  if (!look) return effects;
+  if (waits_) {
+    effects.notify = *look < waits_->until;
+    if (effects.notify) waits_.reset();  // it is awake: no further change notifies it
+  } else if (!timer_ || *look < *timer_) {
+    timer_ = effects.timer = look;
   }
+  return effects;
 }
 
-/// Its goal is reached, or it has to look at the time of its next checkpoint.
-void dispatcher::wake_callback_if_due(to_do& then) {
-  if (!waits_until_) return;
-  if (has_reached(waits_for_)) return notify(then);
-  wake_by(request_due(), then);
-}
-
+/// The service is called without the mutex, so other threads may ask for an earlier time meanwhile:
+/// whose timer comes too late cancels it.
 void dispatcher::start_timer(time_point time) {
   const auto delay = std::chrono::ceil<milliseconds>(time - service_->now());
   std::optional superseded = service_->start_timer(
@@ -117,7 +126,7 @@ void dispatcher::start_timer(time_point time) {
         if (const auto alive = self.lock()) alive->on_timer(time);
       });
   {
-    // This one is of no use when an earlier time was asked for meanwhile, otherwise the one before.
+    // timer_ is still this time: then the timer before it is of no use. Otherwise this one is.
     const std::lock_guard lock(mutex_);
     if (timer_ == time) std::swap(superseded, timer_id_);
   }
@@ -127,49 +136,47 @@ void dispatcher::start_timer(time_point time) {
 // Threads of the pool.
 
 void dispatcher::post(void (dispatcher::*function)()) {
-  if (!pool_) return;  // join() waits for those that run
+  if (!pool_) return;  // join() waits for the functions that run
   pool_->post([self = weak_from_this(), function] {
     if (const auto alive = self.lock()) ((*alive).*function)();
   });
 }
 
+/// With an async_record_handler one runner starts all handlers, and finds all verdicts.
 std::size_t dispatcher::runners_wanted() const {
   if (!is_async_) return std::min(options_.lanes - runners_, window_.ready());
-  return runners_ == 0 && (!failed_.empty() || window_.can_begin()) ? 1 : 0;
+  return runners_ == 0 && (!undecided_.empty() || window_.can_begin()) ? 1 : 0;
 }
 
 void dispatcher::post_runners() {
   if (!works()) return;  // a runner would end at once
-  for (std::size_t more = runners_wanted(); more > 0; --more, ++runners_) post(&dispatcher::run);
+  for (std::size_t wanted = runners_wanted(); wanted > 0; --wanted, ++runners_) {
+    post(&dispatcher::run);
+  }
 }
 
+/// Takes one record after the other until it finds none. A runner leaves, and whoever makes a
+/// record ready posts a new one, while the same lock is held: so no record waits without a runner.
+/// Only an open circuit turns runners away. Then the callbacks' thread posts one at the next probe.
 void dispatcher::run() noexcept {
   guarded([&] {
     for (;;) {
-      std::optional<window::begun> begun;
-      decisions failed;
-      change([&](to_do& then) {
-        const bool may = may_take(then.now);
-        if (may && !failed_.empty()) {
-          failed.splice(failed.end(), failed_, failed_.begin());
-        } else if (may && window_.can_begin()) {
-          const auto probe = failures_.try_begin(then.now);  // none: the circuit is open
-          if (probe) begun = window_.begin(then.now, *probe);
+      std::optional<window::begun_attempt> begun;
+      std::optional<pending_failure> failed;
+      change([&](time_point now) {
+        if (may_begin(now) && !undecided_.empty()) {
+          failed = std::move(undecided_.front());
+          undecided_.pop_front();
+        } else if (may_begin(now) && window_.can_begin()) {
+          const auto probe = failures_.try_begin(now);
+          if (probe) begun = window_.begin(now, *probe);
         }
-        if (begun || !failed.empty()) {
-          wake_by(window_.stuck_at(then.now), then);
-          // A window that is not full wants more.
-          if (window_.ready() == 0) wake_callback_if_due(then);
-          return;
-        }
-        --runners_;
-        // While this runner ran, next_wake() left the next probe to it. It is not due now.
-        if (may && window_.can_begin()) wake_by(failures_.next_probe(), then);
+        if (!begun && !failed) --runners_;
       });
       if (begun) {
         is_async_ ? start_handler(*begun) : call_handler(*begun);
-      } else if (!failed.empty()) {
-        decide(failed);
+      } else if (failed) {
+        decide(*std::move(failed));
       } else {
         break;
       }
@@ -178,194 +185,189 @@ void dispatcher::run() noexcept {
   });
 }
 
-void dispatcher::call_handler(const window::begun& one) {
+void dispatcher::call_handler(const window::begun_attempt& begun) {
   std::exception_ptr thrown;
   try {
-    std::get<record_handler::of_shard> (*handler_)(*one.record, *shard_);
+    std::get<record_handler::of_shard> (*handler_)(*begun.record, *shard_);
   } catch (...) {
     thrown = std::current_exception();
   }
-  if (!thrown) return complete(one.name);
-  decisions of_handler;
-  change([&](to_do& then) { of_handler = failed(one.name, std::move(thrown), then); });
-  decide(of_handler);
+  if (!thrown) return complete(begun.id);
+  std::optional<pending_failure> failed;
+  change([&](time_point now) { failed = end_failed_handler(begun.id, std::move(thrown), now); });
+  decide(*std::move(failed));
 }
 
-/// Of an async_record_handler, whose completion may have been reported, dropped or kept when it
-/// throws.
-void dispatcher::start_handler(const window::begun& one) {
+/// Calls an async_record_handler. When it throws, its completion may be kept, or was reported or
+/// dropped before: by this thread or by any other.
+void dispatcher::start_handler(const window::begun_attempt& begun) {
   std::exception_ptr thrown;
   try {
     std::get<async_record_handler::of_shard> (*handler_)(
-        detail::taken_record::completion_of({weak_from_this(), one.name, one.batch, *one.record}),
+        detail::taken_record::completion_of(
+            {weak_from_this(), begun.id, begun.batch, *begun.record}),
         *shard_);
   } catch (...) {
     thrown = std::current_exception();
   }
   if (!thrown) return;
   bool was_complete = false;
-  change([&](to_do& then) {
-    if (window_.is_with_handler(one.name)) {
-      failed_.splice(failed_.end(), failed(one.name, std::move(thrown), then));
-      return;
+  change([&](time_point now) {
+    if (window_.is_with_handler(begun.id)) {
+      return undecided_.push_back(end_failed_handler(begun.id, std::move(thrown), now));
     }
-    const auto reported = std::find_if(failed_.begin(), failed_.end(), [&](const decision& each) {
-      return each.of.record_number == one.name.record_number;
-    });
-    was_complete = works() && reported == failed_.end();
-    // The completion was most likely dropped, since this was thrown.
-    if (reported != failed_.end()) std::swap(reported->made.thrown, thrown);
+    const auto reported = std::find_if(
+        undecided_.begin(), undecided_.end(),
+        [&](const auto& failed) { return failed.id.record_number == begun.id.record_number; });
+    was_complete = works() && reported == undecided_.end();
+    // Most likely the completion was dropped since this was thrown, so this is the cause. The other
+    // exception is destroyed here, once the mutex is released.
+    if (reported != undecided_.end()) std::swap(reported->failure.thrown, thrown);
   });
   if (!was_complete) return;
   service_->log(log_level::warning,
-                "the handler of record " + to_string(one.record->position()) +
+                "the handler of record " + to_string(begun.record->position()) +
                     " reported it as complete, and then threw: " + message_of(thrown));
 }
 
-dispatcher::decisions dispatcher::failed(const ticket& one, std::exception_ptr thrown,
-                                         to_do& then) {
-  const auto duration = then.now - window_.began(one);
-  decisions made;
-  made.push_back(
-      {one, duration, {&window_.at(one), &window_.fail(one, then.now), std::move(thrown)}});
-  wake_by(window_.stuck_at(then.now), then);
-  return made;
+dispatcher::pending_failure dispatcher::end_failed_handler(const attempt_id& id,
+                                                           std::exception_ptr thrown,
+                                                           time_point now) {
+  const auto duration = now - window_.began(id);
+  return {id, duration, {&window_.record_of(id), &window_.fail(id, now), std::move(thrown)}};
 }
 
-/// An exception belongs to one thread at a time, so that it is destroyed where it is handled.
-void dispatcher::decide(decisions& failed) {
-  decision& one = failed.front();
+/// Finds the verdict, and has it carried out. The mutex is not held: the policy and the parking lot
+/// are user code. The failure is moved from thread to thread, and never copied, since an exception
+/// is destroyed where it is handled.
+void dispatcher::decide(pending_failure failed) {
+  failure& judged = failed.failure;
   if (!stop_.stop_requested()) {
     if (service_->is_observed()) {
       service_->observe(
-          attempt_event(*one.made.record, one.of.attempt, one.duration, one.made.thrown));
+          attempt_event(*judged.record, failed.id.attempt, failed.duration, judged.thrown));
     }
-    failures_.judge({&one.made, 1});
+    failures_.judge({&judged, 1});
   }
-  if (one.made.bad_since.empty()) return carry_out(one);
-  if (!is_async_) return park(failed);
-  change([&](to_do&) {
-    to_be_parked_.splice(to_be_parked_.end(), failed);
-    if (!std::exchange(is_parking_, true)) post(&dispatcher::run_parker);
+  if (!std::holds_alternative<verdicts::park>(judged.verdict)) return carry_out(failed);
+  if (!is_async_) return park({&failed, 1});
+  // The only runner must not wait for a disk. The parker takes all that have come meanwhile.
+  change([&](time_point) {
+    to_be_parked_.push_back(std::move(failed));
+    if (!std::exchange(has_parker_, true)) post(&dispatcher::run_parker);
   });
 }
 
 void dispatcher::run_parker() noexcept {
   guarded([&] {
     for (;;) {
-      decisions decided;
+      std::vector<pending_failure> judged;
       bool goes_on = false;
-      change([&](to_do&) {
-        decided.swap(to_be_parked_);
-        goes_on = is_parking_ = !decided.empty() && works();
+      change([&](time_point) {
+        judged.swap(to_be_parked_);
+        goes_on = has_parker_ = !judged.empty() && works();
       });
       if (!goes_on) return;
-      park(decided);
+      park(judged);
     }
   });
 }
 
-/// All at once.
-void dispatcher::park(decisions& decided) {
+/// Parks all with one call of the lot.
+void dispatcher::park(std::span<pending_failure> judged) {
   std::vector<failure> failures;
-  change([&](to_do& then) {
-    for (decision& one : decided) {
-      window_.begin_parking(one.of, then.now);
-      failures.push_back(std::move(one.made));
+  change([&](time_point now) {
+    for (pending_failure& pending : judged) {
+      window_.begin_parking(pending.id, now);
+      failures.push_back(std::move(pending.failure));
     }
-    wake_by(window_.stuck_at(then.now), then);
   });
   failures_.park(failures);
   auto parked = failures.begin();
-  for (decision& one : decided) {
-    one.made = std::move(*parked++);
-    carry_out(one);
+  for (pending_failure& pending : judged) {
+    pending.failure = std::move(*parked++);
+    carry_out(pending);
   }
 }
 
-void dispatcher::carry_out(decision& decided) {
-  using outcome = failure::outcome;
-  failure& made = decided.made;
+void dispatcher::carry_out(pending_failure& judged) {
+  // An exception that ends the session is destroyed by the thread that throws it. So no handle on
+  // it stays here.
+  judged.failure.thrown = nullptr;
   const bool is_late = stop_.stop_requested();  // nothing can be persisted any more
-  change([&](to_do& then) {
-    if (is_late) {
-      window_.leave(decided.of);
-    } else if (made.decided == outcome::complete) {
-      window_.complete(decided.of);
-      if (is_async_) post_runners();  // else the runner that calls this continues
-      wake_callback_if_due(then);
-    } else if (made.decided == outcome::retry) {
-      const auto due = then.now + made.delay;
-      window_.retry(decided.of, due);
-      wake_by(due, then);
-      wake_callback_if_due(then);  // it may have been the last handler that ran
-    } else {
-      window_.leave(decided.of);
-      set_failure(made.thrown,
-                  made.decided == outcome::stop ? phase::fails_after_handlers : phase::lease_gone,
-                  then);
-    }
+  change([&](time_point now) {
+    if (is_late) return window_.cancel(judged.id);
+    const auto end_session = [&](std::exception_ptr& exception, phase kind) {
+      window_.cancel(judged.id);
+      set_failure(std::move(exception), kind);
+    };
+    std::visit(
+        overloaded{
+            [&](const verdicts::retry& retry) { window_.retry(judged.id, now + retry.delay); },
+            [&](const verdicts::complete&) {
+              window_.complete(judged.id);
+              if (is_async_) post_runners();  // else the caller is a runner, and goes on
+            },
+            [](const verdicts::park&) {},  // park() leaves none of these
+            [&](verdicts::stop& stop) { end_session(stop.exception, phase::fails_after_handlers); },
+            [&](verdicts::lease_gone& gone) { end_session(gone.exception, phase::lease_gone); },
+        },
+        judged.failure.verdict);
   });
 }
 
-void dispatcher::set_failure(std::exception_ptr& exception, phase kind, to_do& then) {
-  if (phase_ == phase::works) {
-    phase_ = kind;
-    failure_ = std::move(exception);
-    wake_by(then.now, then);
-  }
-  wake_callback_if_due(then);
+/// The first failure counts.
+void dispatcher::set_failure(std::exception_ptr exception, phase kind) {
+  if (phase_ != phase::works) return;
+  phase_ = kind;
+  failure_ = std::move(exception);
 }
 
 // Reports.
 
-bool dispatcher::may_report(const ticket& one) {
-  if (!window_.is_with_handler(one)) return false;
+/// False when the attempt has ended, or when it is too late for a report, which then ends it.
+bool dispatcher::accepts_report_of(const attempt_id& id) {
+  if (!window_.is_with_handler(id)) return false;
   const bool is_late = phase_ == phase::over || stop_.stop_requested();
-  if (is_late) window_.leave(one);
+  if (is_late) window_.cancel(id);
   return !is_late;
 }
 
-void dispatcher::complete(const ticket& one) {
+void dispatcher::complete(const attempt_id& id) {
   bool has_effect = false;
   bool is_emptied = false;
   std::optional<sequence_position> retried;
   std::optional<observer::record_attempted> observed;
-  change([&](to_do& then) {
-    has_effect = may_report(one);
+  change([&](time_point now) {
+    has_effect = accepts_report_of(id);
     if (!has_effect) return;
-    if (one.attempt > 1) retried = window_.at(one).position();
+    if (id.attempt > 1) retried = window_.record_of(id).position();
     if (service_->is_observed()) {
-      observed = attempt_event(window_.at(one), one.attempt, then.now - window_.began(one), {});
+      observed = attempt_event(window_.record_of(id), id.attempt, now - window_.began(id), {});
     }
-    window_.complete(one);
-    if (is_async_) post_runners();  // else the runner that calls this continues
-    wake_callback_if_due(then);
+    window_.complete(id);
+    if (is_async_) post_runners();  // else the caller is a runner, and goes on
     is_emptied = window_.is_empty();
   });
   if (!has_effect) return;
-  if (failures_.on_success()) {  // an outage is over
-    change([this](to_do&) { post_runners(); });
-  }
-  if (retried) failures_.on_retry_success(*retried, one.attempt);
+  // When this closes the circuit, all lanes have work again, not only the probe's.
+  if (failures_.on_success()) change([this](time_point) { post_runners(); });
+  if (retried) failures_.on_retry_success(*retried, id.attempt);
   if (observed) service_->observe(std::move(*observed));
   if (is_emptied) observe_window(false);
 }
 
-void dispatcher::fail(const ticket& one, std::exception_ptr exception) {
-  change([&](to_do& then) {
-    if (!may_report(one)) return;
-    failed_.splice(failed_.end(), failed(one, std::move(exception), then));
+void dispatcher::fail(const attempt_id& id, std::exception_ptr exception) {
+  change([&](time_point now) {
+    if (!accepts_report_of(id)) return;
+    // A runner finds the verdict: the policy is user code, and must not run in the client's thread.
+    undecided_.push_back(end_failed_handler(id, std::move(exception), now));
     post_runners();
-    wake_callback_if_due(then);
   });
 }
 
-void dispatcher::touch(const ticket& one) {
-  change([&](to_do& then) {
-    window_.touch(one, then.now);
-    wake_by(window_.stuck_at(then.now), then);
-  });
+void dispatcher::touch(const attempt_id& id) {
+  change([&](time_point now) { window_.touch(id, now); });
 }
 
 // The callbacks' thread.
@@ -375,30 +377,25 @@ template <class Body>
 void dispatcher::callback(Body body) {
   {
     const std::lock_guard lock(mutex_);
-    is_open_ = true;
+    is_in_callback_ = true;
   }
   body();  // when it throws, no record is processed any more
-  change([this](to_do& then) {
-    is_open_ = false;
-    waits_until_.reset();
-    wake_by(next_wake(then.now), then);
-    if (has_failed()) wake_by(then.now, then);
-  });
+  change([this](time_point) { is_in_callback_ = false; });
 }
 
 void dispatcher::process(const record_batch& delivered) {
-  // What a daemon repeats (P69) is complete, or in the window.
+  // The records that a daemon repeats (P69) are complete, or in the window.
   const record_batch batch = last_admitted_ ? delivered.after(*last_admitted_) : delivered;
   callback([&] {
     if (!pool_ && !batch.empty()) {
-      const std::size_t of_async = failures_.parks() ? 2 : 1;
-      auto pool = service_->make_thread_pool(is_async_ ? of_async : options_.lanes);
+      const std::size_t threads_of_async = failures_.parks() ? 2 : 1;
+      auto pool = service_->make_thread_pool(is_async_ ? threads_of_async : options_.lanes);
       const std::lock_guard lock(mutex_);
       pool_ = std::move(pool);
     }
     std::vector<std::string> keys;  // user code makes them: without the mutex
     if (options_.key) {
-      for (const record& one : batch) keys.push_back(options_.key(one));
+      for (const record& record : batch) keys.push_back(options_.key(record));
       copies_.leave_if_copied();
     }
     std::size_t admitted = 0;
@@ -407,11 +404,11 @@ void dispatcher::process(const record_batch& delivered) {
       const auto now = service_->now();
       {
         const std::lock_guard lock(mutex_);
-        last_take_ = time_point::max();
+        last_begin_ = time_point::max();
         admitted += window_.admit(batch, admitted, now, keys);
         post_runners();
         is_full = admitted < batch.size();
-        if (is_full) next_bytes_ = batch[admitted].data().size();
+        if (is_full) bytes_of_next_record_ = batch[admitted].data().size();
       }
       if (is_full) observe_window(true);
       if (!wait(is_full ? goal::room : goal::look, time_point::max())) return;
@@ -422,14 +419,14 @@ void dispatcher::process(const record_batch& delivered) {
   });
 }
 
-void dispatcher::end_takes(time_point time) {
+void dispatcher::end_begins_at(time_point time) {
   const std::lock_guard lock(mutex_);
-  last_take_ = time;
+  last_begin_ = time;
 }
 
-void dispatcher::finish() {
+void dispatcher::finish_shard() {
   callback([&] {
-    end_takes(time_point::max());
+    end_begins_at(time_point::max());
     if (wait(goal::empty_window, time_point::max())) service_->async_checkpoint(std::nullopt, {});
   });
 }
@@ -437,24 +434,24 @@ void dispatcher::finish() {
 void dispatcher::drain() {
   callback([&] {
     const auto deadline = service_->now() + options_.drain_timeout;
-    end_takes(deadline);
+    end_begins_at(deadline);
     static_cast<void>(wait(goal::empty_window, deadline));
     if (stop_.stop_requested()) return;  // nothing more is persisted
     request_checkpoint();
-    std::string rest;
+    std::string incomplete;
     {
       const std::lock_guard lock(mutex_);
       if (window_.is_empty()) return;
-      rest =
+      incomplete =
           std::to_string(window_.incomplete()) + ", from " + to_string(window_.oldest().position());
     }
     service_->log(log_level::warning, "shutdown: records that are not complete after " +
-                                          std::to_string(options_.drain_timeout.count()) +
-                                          " ms: " + rest + " on; they will be delivered again");
+                                          std::to_string(options_.drain_timeout.count()) + " ms: " +
+                                          incomplete + " on; they will be delivered again");
   });
 }
 
-void dispatcher::end() {
+void dispatcher::stop() {
   const std::lock_guard lock(mutex_);
   phase_ = phase::over;
 }
@@ -466,36 +463,32 @@ void dispatcher::join() {
     phase_ = phase::over;
     pool = std::move(pool_);
   }
-  pool.reset();
+  pool.reset();      // without the mutex, which the threads that it waits for need
   handler_.reset();  // a completion that is being reported may keep the dispatcher alive
 }
 
+/// False when the deadline has passed, or a stop was requested. Errors: the exception that ends the
+/// processing.
 bool dispatcher::wait(goal awaited, time_point deadline) {
   for (;;) {
+    // A look: all that is due is done, before anything is waited for.
     const auto now = service_->now();
-    auto until = deadline;
     bool has_arrived = false;
     bool is_checkpoint_due = false;
     auto failure = phase::works;
     {
       const std::lock_guard lock(mutex_);
+      waits_.reset();
       window_.make_due_ready(now);
       post_runners();
-      if (has_failed()) {
-        failure = phase_;
-        if (failure == phase::fails_after_handlers && awaited != goal::no_handler) {
-          awaited = goal::no_handler;
-          until = deadline = std::min(deadline, now + options_.drain_timeout);
-        }
+      if (has_failed()) failure = phase_;
+      if (failure == phase::fails_after_handlers && awaited != goal::no_handler) {
+        awaited = goal::no_handler;
+        deadline = std::min(deadline, now + options_.drain_timeout);
       }
       has_arrived = has_reached(awaited);
-      if (const auto wake = next_wake(now)) until = std::min(until, *wake);
-      if (const auto due = request_due()) {
-        is_checkpoint_due = *due <= now;
-        if (!is_checkpoint_due) until = std::min(until, *due);
-      }
-      waits_for_ = awaited;
-      if (!has_arrived) waits_until_ = until;
+      const auto checkpoint = next_checkpoint();
+      is_checkpoint_due = checkpoint && *checkpoint <= now;
     }
     if (failure != phase::works && (has_arrived || failure != phase::fails_after_handlers)) {
       throw_failure();
@@ -507,20 +500,34 @@ bool dispatcher::wait(goal awaited, time_point deadline) {
       if (failure != phase::works) throw_failure();
       return false;
     }
-    service_->wait_until_notified(until);
+    service_->wait_until_notified(begin_wait(awaited, deadline));
   }
+}
+
+/// Returns until when to wait. The time is found and waits_ is set under one lock: whatever changed
+/// since the look makes the time earlier, and whatever changes from now on notifies.
+dispatcher::time_point dispatcher::begin_wait(goal awaited, time_point deadline) {
+  const auto now = service_->now();
+  const std::lock_guard lock(mutex_);
+  waits_ = {awaited, deadline, deadline};
+  waits_->until = next_look(situation(now)).value_or(deadline);
+  return waits_->until;
 }
 
 void dispatcher::throw_failure() {
-  auto failure = phase::works;
+  auto kind = phase::works;
+  std::exception_ptr failure;
   {
     const std::lock_guard lock(mutex_);
-    failure = std::exchange(phase_, phase::over);
+    kind = std::exchange(phase_, phase::over);
+    failure = std::move(failure_);
   }
-  if (failure != phase::lease_gone) request_checkpoint();
-  std::rethrow_exception(std::exchange(failure_, nullptr));
+  if (kind != phase::lease_gone) request_checkpoint();
+  std::rethrow_exception(failure);
 }
 
+/// The session sends what is requested while an action is open: so the callbacks' thread requests,
+/// at most once in each callback or report_interval, and no runner for each record.
 void dispatcher::request_checkpoint() {
   const auto now = service_->now();
   std::optional<sequence_position> position;
@@ -539,7 +546,7 @@ void dispatcher::on_timer(time_point due) {
   bool fails = false;
   {
     const std::lock_guard lock(mutex_);
-    if (timer_ != due) return;  // an earlier one has taken its place
+    if (timer_ != due) return;  // an earlier timer has taken its place
     timer_.reset();
     timer_id_.reset();
     fails = has_failed();
@@ -548,12 +555,12 @@ void dispatcher::on_timer(time_point due) {
       post_runners();
     }
   }
-  // The daemon reads only while a callback is open: to wait for handlers would be of no use. The
-  // request for a checkpoint is sent if the next batch is there already.
+  // The daemon reads only while a callback is open, so it would be of no use to wait for handlers.
+  // The request for a checkpoint is sent if the next batch is there already.
   if (fails) throw_failure();
   report_stuck();
   observe_window(false);
-  change([this](to_do& then) { wake_by(next_wake(then.now), then); });
+  change([](time_point) {});  // starts the next timer
 }
 
 void dispatcher::report_stuck() {
@@ -565,18 +572,19 @@ void dispatcher::report_stuck() {
       const std::lock_guard lock(mutex_);
       reports = window_.take_stuck(now);
     }
-    for (const stuck_report& one : reports) service_->observe(one.event);
+    for (const stuck_report& report : reports) service_->observe(report.event);
   }
-  for (const stuck_report& one : reports) service_->log(log_level::warning, one.text);
+  for (const stuck_report& report : reports) service_->log(log_level::warning, report.text);
   if (reports.empty() || !options_.leave_when_stuck) return;
-  auto why = std::make_exception_ptr(std::runtime_error(
+  const auto exception = std::make_exception_ptr(std::runtime_error(
       "the handler of record " + reports.front().record + " is stuck (leave_when_stuck)"));
-  change([&](to_do& then) { set_failure(why, phase::fails, then); });
+  change([&](time_point) { set_failure(exception, phase::fails); });
 }
 
 // Observers.
 
-/// An event leaves while observing_ is locked: then it is true, and follows the ones before it.
+/// Makes an event with the mutex held, and sends it. Another thread's event waits for observing_
+/// meanwhile: so it is made later, and follows.
 template <class Event>
 void dispatcher::observe_in_order(Event make) {
   const auto now = service_->now();
@@ -589,17 +597,18 @@ void dispatcher::observe_in_order(Event make) {
   if (event) service_->observe(std::move(*event));
 }
 
-/// When the window has filled or emptied, and once a second in between.
+/// Sends an event when the window has filled or emptied, and once in report_interval in between.
 void dispatcher::observe_window(bool is_full) {
   if (!service_->is_observed()) return;
   observe_in_order([&](time_point now) -> std::optional<observer::window_changed> {
-    const bool is_emptied = window_.is_empty() && !was_empty_;
-    if (!is_full && !is_emptied && now - last_event_ < pace) return std::nullopt;
-    last_event_ = now;
-    was_empty_ = window_.is_empty();
+    const bool is_emptied = window_.is_empty() && !was_window_empty_;
+    const bool is_early = now - last_window_event_ < report_interval;
+    if (!is_full && !is_emptied && is_early) return std::nullopt;
+    last_window_event_ = now;
+    was_window_empty_ = window_.is_empty();
     observer::window_changed event{window_.incomplete(), window_.incomplete_bytes(), std::nullopt,
                                    window_.watermark()};
-    if (!was_empty_) event.oldest = window_.oldest_delivery();
+    if (!was_window_empty_) event.oldest = window_.oldest_delivery();
     return event;
   });
 }

@@ -4,15 +4,17 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <exception>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <type_traits>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include <kclxx/detail/shard_service.hpp>
 #include <kclxx/processing/parallel.hpp>
@@ -21,23 +23,24 @@
 
 #include "io/copy_guard.hpp"
 #include "processing/failure_handling.hpp"
+#include "processing/next_look.hpp"
 #include "processing/window.hpp"
 
 namespace kclxx::processing {
 
 /// The threads of one shard in `parallel`, and what they wait for: docs/architecture.md has a table
-/// of them. What they do to the records is in `window`, what becomes of a failed record in
-/// failure_handling.
+/// of them. `window` has the states of the records, failure_handling finds the verdict on a failed
+/// one, and next_look() tells when the callbacks' thread looks again.
 ///
-/// While a callback waits, and between callbacks in a timer, the callbacks' thread makes retries
-/// ready, reports what is stuck, and throws what ends the session. A runner applies its own result:
-/// on the callbacks' thread that would cost two switches between threads for each record.
+/// A runner applies its own result: on the callbacks' thread that would cost two switches between
+/// threads for each record. The callbacks' thread looks while a callback waits, and in a timer
+/// between two callbacks.
 ///
 /// While mutex_ is held no user code is called, and of the service only is_observed() and its
 /// pool's post().
 ///
-/// Thread safety: report functions from any thread, the others on the callbacks' thread. Lifetime:
-/// completions may outlive it; they have a weak pointer.
+/// Thread safety: complete, fail and touch may be called from any thread, the other functions on
+/// the callbacks' thread. Lifetime: completions may outlive it; they have a weak pointer.
 class dispatcher final : public std::enable_shared_from_this<dispatcher> {
  public:
   using time_point = window::time_point;
@@ -52,22 +55,23 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
     handler_.emplace(user_handler.make(*shard_));
   }
 
-  // Callbacks. Errors: what ends the processing.
-  /// Returns when the batch is in the window, but for the records of a repeated delivery.
+  // Callbacks. Errors: the exception that ends the processing.
+  /// Returns when the batch is in the window. Records of a repeated delivery are left out.
   void process(const record_batch& batch);
-  /// Returns when all records are complete.
-  void finish();
-  /// The same, but with a time limit.
+  /// Returns when all records are complete, and requests a checkpoint of all.
+  void finish_shard();
+  /// Waits up to parallel_options::drain_timeout until all records are complete, and requests a
+  /// checkpoint.
   void drain();
-  /// Nothing more is taken, and reports have no effect.
-  void end();
-  /// Waits for the handlers that run. No callback follows.
+  /// From now on no attempt begins, and reports have no effect.
+  void stop();
+  /// Stops, and waits for the handlers that run. No callback follows.
   void join();
 
-  // Reports of an async_record_handler's completions.
-  void complete(const ticket& one);
-  void fail(const ticket& one, std::exception_ptr exception);
-  void touch(const ticket& one);
+  // Reports of an async_record_handler's completions. Without effect when the attempt has ended.
+  void complete(const attempt_id& id);
+  void fail(const attempt_id& id, std::exception_ptr exception);
+  void touch(const attempt_id& id);
 
  private:
   using handler = std::variant<record_handler::of_shard, async_record_handler::of_shard>;
@@ -75,22 +79,26 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   enum class phase {
     works,
     fails,                 ///< at once
-    fails_after_handlers,  ///< in a callback those that run have drain_timeout to end
+    fails_after_handlers,  ///< in a callback the handlers that run have drain_timeout to end
     lease_gone,            ///< at once, without a checkpoint
     over,
   };
-  /// What a callback waits for.
+  /// What a callback waits for. A look is there at once.
   enum class goal { look, room, empty_window, no_handler };
-  /// A record that failed, and what is to become of it.
-  struct decision {
-    ticket of;
+  /// A failed attempt whose verdict is to be found, or carried out.
+  struct pending_failure {
+    attempt_id id;
     std::chrono::nanoseconds duration;
-    failure made;
+    processing::failure failure;
   };
-  using decisions = std::list<decision>;
+  /// A callback that waits.
+  struct wait_state {
+    goal awaited;
+    time_point deadline;
+    time_point until;  // when it looks again
+  };
   /// What change() does once the mutex is released.
-  struct to_do {
-    const time_point now;
+  struct deferred_effects {
     bool notify = false;
     std::optional<time_point> timer{};
   };
@@ -102,42 +110,38 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   template <class Body>
   void guarded(Body body) noexcept;
 
-  // With the mutex held.
+  // Precondition of these functions: the mutex is held.
   [[nodiscard]] bool works() const { return phase_ == phase::works && !stop_.stop_requested(); }
-  [[nodiscard]] bool may_take(time_point now) const { return works() && now < last_take_; }
+  [[nodiscard]] bool may_begin(time_point now) const { return works() && now < last_begin_; }
   [[nodiscard]] bool has_failed() const { return phase_ != phase::works && phase_ != phase::over; }
-  /// False when the attempt has ended, or when it is too late for a report, which then ends it.
-  [[nodiscard]] bool may_report(const ticket& one);
+  [[nodiscard]] bool accepts_report_of(const attempt_id& id);
   [[nodiscard]] bool has_reached(goal awaited) const;
-  [[nodiscard]] bool can_begin() const { return failed_.empty() && window_.can_begin(); }
+  [[nodiscard]] std::optional<time_point> next_checkpoint() const;
+  [[nodiscard]] look_situation situation(time_point now) const;
+  [[nodiscard]] deferred_effects wake_for_next_look(time_point now);
   [[nodiscard]] std::size_t runners_wanted() const;
   void post_runners();
   void post(void (dispatcher::*function)());
-  decisions failed(const ticket& one, std::exception_ptr thrown, to_do& then);
-  void set_failure(std::exception_ptr& exception, phase kind, to_do& then);
-  /// When a callback that waits should request a checkpoint.
-  [[nodiscard]] std::optional<time_point> request_due() const;
-  [[nodiscard]] std::optional<time_point> next_wake(time_point now) const;
-  void wake_by(const std::optional<time_point>& time, to_do& then);
-  void wake_callback_if_due(to_do& then);
-  void notify(to_do& then);
+  [[nodiscard]] pending_failure end_failed_handler(const attempt_id& id, std::exception_ptr thrown,
+                                                   time_point now);
+  void set_failure(std::exception_ptr exception, phase kind);
 
   // Threads of the pool.
   void run() noexcept;
-  void call_handler(const window::begun& one);
-  void start_handler(const window::begun& one);
-  void decide(decisions& failed);
+  void call_handler(const window::begun_attempt& begun);
+  void start_handler(const window::begun_attempt& begun);
+  void decide(pending_failure failed);
   void run_parker() noexcept;
-  void park(decisions& decided);
-  void carry_out(decision& decided);
+  void park(std::span<pending_failure> judged);
+  void carry_out(pending_failure& judged);
 
   // The callbacks' thread.
   template <class Body>
   void callback(Body body);
-  /// False when the deadline has passed, or a stop was requested. Errors: what ends the processing.
   bool wait(goal awaited, time_point deadline);
+  [[nodiscard]] time_point begin_wait(goal awaited, time_point deadline);
   [[noreturn]] void throw_failure();
-  void end_takes(time_point time);
+  void end_begins_at(time_point time);
   void request_checkpoint();
   void start_timer(time_point time);
   void on_timer(time_point due);
@@ -152,37 +156,41 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   const std::unique_ptr<const shard_context> shard_;      // reports may outlive the session's
   const std::shared_ptr<detail::shard_service> service_;  // the session's own
   const std::stop_token stop_;
-  failure_handling failures_;
+  failure_handling failures_;  // has locks of its own
   const bool is_async_;
-  std::optional<handler> handler_;
-  std::optional<sequence_position> last_admitted_;  // the callbacks' thread alone uses it
 
-  std::mutex observing_;  // locked before mutex_, so that events leave in order
-  std::mutex mutex_;
+  // The callbacks' thread changes these. Runners read the handler; join() has waited for them.
+  std::optional<handler> handler_;
+  std::optional<sequence_position> last_admitted_;
+
+  /// Held while an event is made and sent, so that events leave in the order of what they tell.
+  /// Locked before mutex_.
+  std::mutex observing_;
+
+  std::mutex mutex_;  // guards all that follows
   window window_;
   phase phase_ = phase::works;
-  time_point last_take_ = time_point::max();  // the end of drain_timeout: then nothing is taken
-  std::exception_ptr failure_;                // until a callback or a timer throws it
+  time_point last_begin_ = time_point::max();  // the end of a drain: no attempt begins after it
+  std::exception_ptr failure_;                 // until a callback or a timer throws it
 
   std::unique_ptr<detail::thread_pool> pool_;
-  std::size_t runners_ = 0;  // posted or running
-  decisions failed_;         // of an async_record_handler: to be decided on
-  decisions to_be_parked_;   // of an async_record_handler
-  bool is_parking_ = false;  // its parker is posted or runs
+  std::size_t runners_ = 0;                    // posted or running
+  std::deque<pending_failure> undecided_;      // of an async_record_handler, for a runner
+  std::vector<pending_failure> to_be_parked_;  // of an async_record_handler, for the parker
+  bool has_parker_ = false;                    // posted or running
 
-  // When the callbacks' thread looks again.
-  bool is_open_ = false;  // a callback
-  std::optional<time_point> waits_until_;
-  goal waits_for_ = goal::look;
-  std::uint64_t next_bytes_ = 0;     // of the record that waits for goal::room
-  std::optional<time_point> timer_;  // the next one
+  // What the callbacks' thread does, and when it looks again.
+  bool is_in_callback_ = false;
+  std::optional<wait_state> waits_;
+  std::uint64_t bytes_of_next_record_ = 0;  // which waits for goal::room
+  std::optional<time_point> timer_;         // the next one
   std::optional<detail::shard_service::timer_id> timer_id_;
 
   // What was reported last.
-  ordinal requested_ = 0;  // the watermark of the last checkpoint: window::first()
+  ordinal requested_ = 0;  // window::first() when a checkpoint was requested
   time_point last_request_{};
-  time_point last_event_{};
-  bool was_empty_ = true;
+  time_point last_window_event_{};
+  bool was_window_empty_ = true;
 };
 
 }  // namespace kclxx::processing
@@ -193,7 +201,7 @@ namespace kclxx::detail {
 class taken_record {
  public:
   std::weak_ptr<processing::dispatcher> owner;
-  processing::ticket ticket;
+  processing::attempt_id id;
   record_batch batch;
   kclxx::record record;
 

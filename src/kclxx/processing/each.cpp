@@ -15,16 +15,16 @@ namespace kclxx {
 
 namespace {
 
-/// Requests checkpoints during a long batch: about once a second, while the clock is read once for
-/// up to 64 records.
+/// Requests checkpoints during a long batch, about once a second. It reads the clock once for up to
+/// 64 records.
 class checkpoint_progress {
  public:
   checkpoint_progress(const shard_context& shard, const checkpointer& checkpointer)
       : shard_(shard), checkpointer_(checkpointer) {}
 
-  /// This record of the batch is complete, and all before it.
+  /// This record of the batch is complete, and so are all before it.
   void on_complete(const record& last) {
-    if (--left_ == 0) read_clock(last);
+    if (--records_until_reading_ == 0) read_clock(last);
   }
 
  private:
@@ -32,21 +32,21 @@ class checkpoint_progress {
 
   void read_clock(const record& last) {
     const auto now = shard_.now();
-    const bool is_quick = now - looked_ < std::chrono::milliseconds(10);
-    stride_ = is_quick ? std::min(2 * stride_, 64) : 1;
-    left_ = stride_;
-    looked_ = now;
-    if (now - requested_ < std::chrono::seconds(1)) return;
-    requested_ = now;
+    const bool is_quick = now - last_reading_ < std::chrono::milliseconds(10);
+    records_per_reading_ = is_quick ? std::min(2 * records_per_reading_, 64) : 1;
+    records_until_reading_ = records_per_reading_;
+    last_reading_ = now;
+    if (now - last_request_ < std::chrono::seconds(1)) return;
+    last_request_ = now;
     checkpointer_.async_checkpoint(last);
   }
 
   const shard_context& shard_;
   const checkpointer& checkpointer_;
-  clock::time_point looked_ = shard_.now();
-  clock::time_point requested_ = looked_;
-  int stride_ = 1;
-  int left_ = 1;
+  clock::time_point last_reading_ = shard_.now();
+  clock::time_point last_request_ = last_reading_;
+  int records_per_reading_ = 1;
+  int records_until_reading_ = 1;
 };
 
 class each_processor final : public record_processor {
@@ -55,20 +55,20 @@ class each_processor final : public record_processor {
                  const shard_context& shard)
       : shard_(shard), failures_(policy, shard_), handler_(handler.make(shard_)) {}
 
-  [[nodiscard]] checkpoint_mode mode() const override { return checkpoint_mode::manual; }
   void process_records(record_batch batch, const checkpointer& checkpointer) override {
     checkpoint_progress progress(shard_, checkpointer);
     processing::failed_attempts attempts;  // of the first record that is not complete
-    std::size_t complete = 0;
+    std::size_t complete = 0;              // so many records are
     const auto request = [&] {
       if (complete > 0) checkpointer.async_checkpoint(batch[complete - 1]);
     };
     const auto stop = shard_.stop_token();
-    // What returns or throws after a stop is neither complete nor failed.
-    while (auto thrown = run(batch, complete, attempts, stop, progress)) {
+    // A handler that returns or throws after a stop has neither completed its record nor failed.
+    while (const auto thrown = run(batch, complete, attempts, stop, progress)) {
       request();
-      if (stop.stop_requested()) break;  // with the answer
-      if (!failures_.is_complete_after(batch[complete], attempts, std::move(thrown))) continue;
+      if (stop.stop_requested()) break;  // the daemon's answer to the request has told it
+      const auto verdict = failures_.decide(batch[complete], attempts, thrown);
+      if (!failures_.is_complete_after(verdict)) continue;
       ++complete;
       attempts = {};
       request();
@@ -77,9 +77,9 @@ class each_processor final : public record_processor {
   }
 
  private:
-  /// From the first record that is not complete on, until a stop is requested, or the
-  /// handler throws: returns what. One block for all records, since an exception_ptr for each would
-  /// cost.
+  /// Calls the handler for the records that are not complete, until a stop is requested. When the
+  /// handler throws, this returns the exception. There is one try block for all records, since an
+  /// exception_ptr for each record would cost.
   std::exception_ptr run(const record_batch& batch, std::size_t& complete,
                          processing::failed_attempts& attempts, const std::stop_token& stop,
                          checkpoint_progress& progress) {
@@ -115,6 +115,7 @@ class each_processor final : public record_processor {
 
 processor_factory each(record_handler handler, failure_policy policy) {
   return processor_factory::valid_or_not([&]() -> processor_factory {
+    detail::require_function(handler);
     return [handler = std::move(handler),
             policy = processing::checked(std::move(policy))](const shard_context& shard) {
       return std::make_unique<each_processor>(handler, policy, shard);

@@ -14,13 +14,14 @@
 #include "base/duration.hpp"
 #include "base/environment.hpp"
 #include "base/fnv.hpp"
+#include "base/overloaded.hpp"
 #include "base/printable.hpp"
 
 namespace kclxx::processing {
 
 circuit::circuit(const failure_policy& policy, counted unit)
     : unit_(unit),
-      most_(policy.breaker ? std::optional(policy.breaker->failures) : std::nullopt),
+      failures_to_open_(policy.breaker ? std::optional(policy.breaker->failures) : std::nullopt),
       max_wait_(policy.breaker.value_or(circuit_breaker()).max_wait),
       first_wait_(std::min(policy.max_backoff, max_wait_)) {}
 
@@ -31,7 +32,7 @@ std::optional<circuit::outage> circuit::on_success(time_point now) {
   is_quiet_ = true;
   is_open_ = false;
   ++successes_;
-  probe_ = no_probe;
+  running_probe_ = no_probe;
   failures_ = 0;
   return ended;
 }
@@ -39,24 +40,25 @@ std::optional<circuit::outage> circuit::on_success(time_point now) {
 circuit::state circuit::on_failure(time_point now, record_state& failed, bool is_outage,
                                    std::uint64_t random) {
   const std::lock_guard lock(mutex_);
-  const probe_id running = probe_;
-  const bool has_failed_before = failed.successes.has_value();
+  const probe_id running = running_probe_;
+  const bool has_failed_before = failed.successes_at_first_failure.has_value();
   const probe_id probe = end_attempt(failed);
-  // Others have succeeded since the record first failed: that is no outage.
-  const bool is_known =
-      unit_ == counted::records ? has_failed_before : failed.successes != successes_;
+  // When other records have succeeded since this one first failed, there is no outage.
+  const bool is_known = unit_ == counted::records ? has_failed_before
+                                                  : failed.successes_at_first_failure != successes_;
   if (is_known && !is_open_ && !is_outage) return state::closed;
   is_quiet_ = false;
   if (failures_++ == 0) first_failure_ = now;
   if (is_open_) {
-    // While a probe runs, another failure is of an attempt that began before it. Without a probe
-    // it counts, too: each and batches have none, they try one record anyway.
-    if (probe == running && now >= next_probe_) wait(now, 2 * wait_, random);
+    // While a probe runs, any other attempt that fails began before it, and moves no probe. Without
+    // a running probe each failure counts: each and batches admit no probes, but try one record
+    // anyway.
+    if (probe == running && now >= next_probe_) set_next_probe(now, 2 * wait_, random);
     return state::open;
   }
-  if (!is_outage && (!most_ || failures_ < *most_)) return state::closed;
+  if (!is_outage && (!failures_to_open_ || failures_ < *failures_to_open_)) return state::closed;
   is_open_ = true;
-  wait(now, first_wait_, random);
+  set_next_probe(now, first_wait_, random);
   return state::opens;
 }
 
@@ -66,16 +68,16 @@ void circuit::on_own_failure(record_state& failed) {
 }
 
 circuit::probe_id circuit::end_attempt(record_state& failed) {
-  if (!failed.successes) failed.successes = successes_;
+  if (!failed.successes_at_first_failure) failed.successes_at_first_failure = successes_;
   const probe_id ended = std::exchange(failed.probe, no_probe);
-  if (ended == probe_) probe_ = no_probe;
+  if (ended == running_probe_) running_probe_ = no_probe;
   return ended;
 }
 
 std::optional<circuit::time_point> circuit::next_probe() const {
   if (!is_open_.load(std::memory_order_relaxed)) return std::nullopt;
   const std::lock_guard lock(mutex_);
-  return probe_ == no_probe ? std::optional(next_probe_) : std::nullopt;
+  return running_probe_ == no_probe ? std::optional(next_probe_) : std::nullopt;
 }
 
 std::int64_t circuit::failures() const {
@@ -85,13 +87,13 @@ std::int64_t circuit::failures() const {
 
 std::optional<circuit::probe_id> circuit::try_begin_probe(time_point now) {
   const std::lock_guard lock(mutex_);
-  if (!is_open_) return no_probe;
-  if (probe_ != no_probe || now < next_probe_) return std::nullopt;
-  return probe_ = ++last_probe_;
+  if (!is_open_) return no_probe;  // it was closed meanwhile
+  if (running_probe_ != no_probe || now < next_probe_) return std::nullopt;
+  return running_probe_ = ++last_probe_;
 }
 
-void circuit::wait(time_point now, std::chrono::milliseconds time, std::uint64_t random) {
-  wait_ = std::min(time, max_wait_);
+void circuit::set_next_probe(time_point now, std::chrono::milliseconds wait, std::uint64_t random) {
+  wait_ = std::min(wait, max_wait_);
   next_probe_ = now + detail::jittered(wait_, random);
 }
 
@@ -154,18 +156,6 @@ std::uint64_t hash(std::string_view text, std::uint64_t seed) {
   return sum.value() ^ (sum.value() >> 32U);
 }
 
-/// Arrival times reach further than a difference of two of them does.
-bool is_older(std::chrono::system_clock::time_point arrival,
-              std::chrono::system_clock::time_point now, std::chrono::seconds most) {
-  const milliseconds age = std::chrono::ceil<milliseconds>(now.time_since_epoch()) -
-                           std::chrono::floor<milliseconds>(arrival.time_since_epoch());
-  return std::chrono::ceil<std::chrono::seconds>(age) > most;
-}
-
-std::string count_of(std::int64_t count, const char* noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-}
-
 }  // namespace
 
 observer::record_attempted attempt_event(const record& attempted, int attempt,
@@ -208,6 +198,7 @@ failure_handling::failure_handling(failure_policy policy, const shard_context& s
       service_(detail::service_access::of(shard)),
       is_observed_(service_->is_observed()),
       circuit_(policy_, unit) {
+  service_->track_completion();
   if (policy_.bad_record != bad_record::park) return;
   try {
     prepare_lot();
@@ -228,45 +219,74 @@ void failure_handling::prepare_lot() {
 
 void failure_handling::judge(std::span<failure> failures, bool has_completed) {
   copies_.leave_if_copied();
-  for (failure& one : failures) {
-    if (!is_lease_gone(one.thrown)) continue;
-    one.decided = failure::outcome::lease_gone;
-    return;
+  for (failure& failed : failures) {
+    failed.kind = kind_of(failed.thrown);
+    if (failed.kind != error_kind::lease_gone) continue;
+    failed.verdict = processing::decide(policy_, facts_of(failed));
+    return;  // the lease is gone for all of them
   }
+  // A call that completed other records is a success for the circuit, unless it tells of an outage.
   const bool is_success =
-      has_completed && std::none_of(failures.begin(), failures.end(),
-                                    [this](const failure& one) { return is_outage(one.thrown); });
-  auto of_call = circuit::state::closed;
+      has_completed && std::none_of(failures.begin(), failures.end(), [](const failure& failed) {
+        return failed.kind == error_kind::outage;
+      });
+  auto state_of_call = circuit::state::closed;
   if (is_success) {
-    for (failure& one : failures) circuit_.on_own_failure(one.attempts->at_circuit);
-    if (on_success()) of_call = circuit::state::open;  // as long as the call lasted
+    for (failure& failed : failures) circuit_.on_own_failure(failed.attempts->at_circuit);
+    if (on_success()) state_of_call = circuit::state::open;  // the circuit was, during the call
   }
-  for (failure& one : failures) {
-    failed_attempts& attempts = *one.attempts;
-    if (attempts.count++ == 0) attempts.first_error = message_of(one.thrown);
-    const error_kind kind = kind_of(one.thrown);
-    const auto state = is_success ? of_call : notice(one, kind);
-    if (kind == error_kind::temporary && state == circuit::state::closed) ++attempts.counted;
-    const std::string reason = why_bad(one, kind);
-    if (reason.empty()) {
-      retry(one);
-    } else {
-      one.bad_since = "after " + count_of(attempts.count, "attempt") + " (" + reason + ")";
-      if (policy_.bad_record != bad_record::park) give_up(one);
-      if (one.decided == failure::outcome::stop) return;
-    }
+  for (failure& failed : failures) {
+    failed_attempts& attempts = *failed.attempts;
+    if (attempts.count++ == 0) attempts.first_error = message_of(failed.thrown);
+    const auto state = is_success ? state_of_call : tell_circuit(failed);
+    if (failed.kind == error_kind::temporary && state == circuit::state::closed) ++attempts.counted;
+    failed.verdict = processing::decide(policy_, facts_of(failed));
+    report(failed);
+    if (std::holds_alternative<verdicts::stop>(failed.verdict)) return;
   }
 }
 
-circuit::state failure_handling::notice(const failure& one, error_kind kind) {
-  auto& at_circuit = one.attempts->at_circuit;
-  if (kind == error_kind::permanent) {
+verdict failure_handling::decide(const record& failed, failed_attempts& attempts,
+                                 std::exception_ptr thrown) {
+  failure judged{&failed, &attempts, std::move(thrown)};
+  judge({&judged, 1});
+  park({&judged, 1});
+  return std::move(judged.verdict);
+}
+
+bool failure_handling::is_complete_after(const verdict& decided) const {
+  return std::visit(
+      overloaded{[this](const verdicts::retry& retry) {
+                   shard_.sleep_for(retry.delay);
+                   return false;
+                 },
+                 [](const verdicts::complete&) { return true; },
+                 [](const verdicts::park&) { return false; },  // park() leaves none of these
+                 [](const auto& end) -> bool { std::rethrow_exception(end.exception); }},
+      decided);
+}
+
+failure_facts failure_handling::facts_of(const failure& failed) const {
+  return {.kind = failed.kind,
+          .thrown = failed.thrown,
+          .attempts = failed.attempts->count,
+          .counted_attempts = failed.attempts->counted,
+          .arrival = failed.record->approximate_arrival_timestamp(),
+          .date = shard_.date(),
+          .now = shard_.now(),
+          .next_probe = circuit_.next_probe(),
+          .random = random(failed)};
+}
+
+circuit::state failure_handling::tell_circuit(const failure& failed) {
+  auto& at_circuit = failed.attempts->at_circuit;
+  if (failed.kind == error_kind::permanent) {
     circuit_.on_own_failure(at_circuit);
     return circuit::state::closed;
   }
-  const auto state = circuit_.on_failure(shard_.now(), at_circuit, kind == error_kind::outage,
-                                         random(*one.record, one.attempts->count));
-  if (state == circuit::state::opens) report_open(one, kind == error_kind::outage);
+  const auto state = circuit_.on_failure(shard_.now(), at_circuit,
+                                         failed.kind == error_kind::outage, random(failed));
+  if (state == circuit::state::opens) report_open(failed);
   return state;
 }
 
@@ -277,126 +297,78 @@ void failure_handling::on_retry_success(const sequence_position& position, int a
              position);
 }
 
-void failure_handling::retry(failure& one) {
-  one.decided = failure::outcome::retry;
-  one.delay = backoff(one);
-  const std::string error = message_of(one.thrown);
-  if (is_observed_) {
-    service_->observe(observer::record_retried{one.record->position(), one.attempts->count + 1,
-                                               one.delay, error});
+/// park() reports what it has parked.
+void failure_handling::report(const failure& judged) {
+  if (std::holds_alternative<verdicts::retry>(judged.verdict)) {
+    report_retry(judged, judged.thrown);
+  } else if (const auto* skipped = std::get_if<verdicts::complete>(&judged.verdict)) {
+    const std::string error = message_of(judged.thrown);
+    log(log_level::error, "", *judged.record, " skipped " + skipped->reason + ": " + error);
+    if (is_observed_) {
+      service_->observe(
+          observer::record_skipped{judged.record->position(), judged.attempts->count, error});
+    }
+  } else if (const auto* stop = std::get_if<verdicts::stop>(&judged.verdict)) {
+    log(log_level::error, "", *judged.record,
+        " failed " + stop->reason + "; the session ends: " + message_of(judged.thrown));
   }
-  if (acquire_log_turn(retries_logged_)) {
+}
+
+void failure_handling::report_retry(const failure& failed, const std::exception_ptr& cause) {
+  const milliseconds delay = std::get<verdicts::retry>(failed.verdict).delay;
+  const std::string error = message_of(cause);
+  if (is_observed_) {
+    service_->observe(observer::record_retried{failed.record->position(),
+                                               failed.attempts->count + 1, delay, error});
+  }
+  if (acquire_log_turn(retry_logged_)) {
     is_failure_logged_ = true;
-    log(log_level::warning, "attempt " + std::to_string(one.attempts->count) + " at ", *one.record,
-        " failed: " + error + "; the next one is in " + std::to_string(one.delay.count()) +
+    log(log_level::warning, "attempt " + std::to_string(failed.attempts->count) + " at ",
+        *failed.record,
+        " failed: " + error + "; the next one is in " + std::to_string(delay.count()) +
             " ms (logged once a minute at most)");
   }
 }
 
-bool failure_handling::is_complete_after(const record& failed, failed_attempts& attempts,
-                                         std::exception_ptr thrown) {
-  failure one{&failed, &attempts, std::move(thrown)};
-  decide({&one, 1});
-  switch (one.decided) {
-    case failure::outcome::retry:
-      shard_.sleep_for(one.delay);
-      return false;
-    case failure::outcome::complete:
-      return true;
-    case failure::outcome::stop:
-    case failure::outcome::lease_gone:
-      break;
-  }
-  std::rethrow_exception(one.thrown);
-}
-
-failure_handling::error_kind failure_handling::kind_of(const std::exception_ptr& thrown) const {
-  try {
-    std::rethrow_exception(thrown);
-  } catch (const outage_error&) {
-    return error_kind::outage;
-  } catch (const permanent_error&) {
-    return error_kind::permanent;
-  } catch (const std::exception& error) {
-    if (policy_.is_outage && policy_.is_outage(error)) return error_kind::outage;
-    if (policy_.is_permanent && policy_.is_permanent(error)) return error_kind::permanent;
-  } catch (...) {  // NOLINT(bugprone-empty-catch): nobody can tell
-  }
-  return error_kind::temporary;
-}
-
-std::string failure_handling::why_bad(const failure& one, error_kind kind) const {
-  if (kind == error_kind::permanent) return "a permanent error";
-  if (kind == error_kind::outage) return {};
-  const auto arrival = one.record->approximate_arrival_timestamp();
-  if (policy_.max_age && arrival && is_older(*arrival, shard_.date(), *policy_.max_age)) {
-    return "older than " + std::to_string(policy_.max_age->count()) + " s";
-  }
-  if (policy_.max_attempts && one.attempts->counted >= *policy_.max_attempts) {
-    return "no attempt is left";
-  }
-  return {};
-}
-
-/// For `stop` and `skip`.
-void failure_handling::give_up(failure& one) {
-  const std::string error = message_of(one.thrown);
-  const std::string after = std::exchange(one.bad_since, {});
-  if (policy_.bad_record == bad_record::stop) {
-    log(log_level::error, "", *one.record, " failed " + after + "; the session ends: " + error);
-    one.decided = failure::outcome::stop;
-    return;
-  }
-  log(log_level::error, "", *one.record, " skipped " + after + ": " + error);
-  if (is_observed_) {
-    service_->observe(observer::record_skipped{one.record->position(), one.attempts->count, error});
-  }
-  one.decided = failure::outcome::complete;
-}
-
 void failure_handling::park(std::span<failure> failures) {
-  std::vector<failed_record> bad;
-  for (const failure& one : failures) {
-    if (one.bad_since.empty()) continue;
-    bad.push_back(
-        {*one.record, one.attempts->count, one.attempts->first_error, message_of(one.thrown)});
+  std::vector<failed_record> bad_records;
+  std::vector<failure*> to_park;
+  for (failure& failed : failures) {
+    if (!std::holds_alternative<verdicts::park>(failed.verdict)) continue;
+    to_park.push_back(&failed);
+    bad_records.push_back({*failed.record, failed.attempts->count, failed.attempts->first_error,
+                           message_of(failed.thrown)});
   }
-  if (bad.empty()) return;
+  if (to_park.empty()) return;
+  std::exception_ptr thrown;
   try {
     prepare_lot();
-    policy_.lot->park(shard_, bad);
+    policy_.lot->park(shard_, bad_records);
   } catch (...) {
-    return retry_parking(failures, std::current_exception());
+    thrown = std::current_exception();
   }
-  for (failure& one : failures) {
-    if (one.bad_since.empty()) continue;
-    one.decided = failure::outcome::complete;
-    const std::string error = message_of(one.thrown);
-    log(log_level::warning, "", *one.record, " parked " + one.bad_since + ": " + error);
-    if (is_observed_) {
-      service_->observe(
-          observer::record_parked{one.record->position(), one.attempts->count, error});
+  for (std::size_t i = 0; i < to_park.size(); ++i) {
+    failure& failed = *to_park[i];
+    if (!thrown) {
+      const std::string& error = bad_records[i].last_error;
+      const std::string reason = std::get<verdicts::park>(failed.verdict).reason;
+      failed.verdict = verdicts::complete{reason};
+      log(log_level::warning, "", *failed.record, " parked " + reason + ": " + error);
+      if (is_observed_) {
+        service_->observe(
+            observer::record_parked{failed.record->position(), failed.attempts->count, error});
+      }
+    } else if (is_lease_gone(thrown)) {
+      failed.verdict = verdicts::lease_gone{thrown};
+    } else {
+      if (acquire_log_turn(parking_failure_logged_)) {
+        log(log_level::error, "", *failed.record,
+            " cannot be parked: " + message_of(thrown) +
+                "; it is not complete, and is tried again (logged once a minute at most)");
+      }
+      failed.verdict = retry_after(policy_, facts_of(failed));
+      report_retry(failed, thrown);
     }
-  }
-}
-
-void failure_handling::retry_parking(std::span<failure> failures,
-                                     const std::exception_ptr& of_park) {
-  for (failure& one : failures) {
-    if (one.bad_since.empty()) continue;
-    one.bad_since.clear();
-    if (is_lease_gone(of_park)) {
-      one.thrown = of_park;
-      one.decided = failure::outcome::lease_gone;
-      continue;
-    }
-    if (acquire_log_turn(parking_failures_logged_)) {
-      log(log_level::error, "", *one.record,
-          " cannot be parked: " + message_of(of_park) +
-              "; it is not complete, and is tried again (logged once a minute at most)");
-    }
-    one.thrown = of_park;
-    retry(one);
   }
 }
 
@@ -413,50 +385,38 @@ bool failure_handling::close() {
   return true;
 }
 
-void failure_handling::report_open(const failure& last, bool is_outage) {
+void failure_handling::report_open(const failure& last) {
   const auto failures = circuit_.failures();
   const std::string error = message_of(last.thrown);
+  const char* const unit = circuit_.unit() == circuit::counted::records ? "record" : "attempt";
   log(log_level::error,
       "the circuit is open: " +
-          (is_outage
-               ? "the program reports an outage"
-               : "the last " +
-                     count_of(failures,
-                              circuit_.unit() == circuit::counted::records ? "record" : "attempt") +
-                     " failed, so the fault is probably in no record") +
+          (last.kind == error_kind::outage ? "the program reports an outage"
+                                           : "the last " + count_of(failures, unit) +
+                                                 " failed, so the fault is probably in no record") +
           ". Until an attempt succeeds, none is counted, and one at a time is made. The last one, "
           "at ",
       *last.record, ": " + error);
   if (is_observed_) service_->observe(observer::circuit_changed{true, failures, error});
 }
 
-bool failure_handling::acquire_log_turn(std::optional<shard_context::clock::time_point>& last) {
+bool failure_handling::acquire_log_turn(
+    std::optional<shard_context::clock::time_point>& last_logged) {
   const auto now = shard_.now();
   const std::lock_guard lock(mutex_);
-  if (last && now - *last < std::chrono::minutes(1)) return false;
-  last = now;
+  if (last_logged && now - *last_logged < std::chrono::minutes(1)) return false;
+  last_logged = now;
   return true;
 }
 
-milliseconds failure_handling::backoff(const failure& one) const {
-  const auto probe = circuit_.next_probe();
-  const auto now = shard_.now();
-  // A permanent error sets no next probe.
-  if (probe && *probe > now) return std::chrono::ceil<milliseconds>(*probe - now);
-  return detail::jittered(
-      detail::longest_backoff(policy_.initial_backoff, policy_.max_backoff, one.attempts->count),
-      random(*one.record, one.attempts->count));
-}
-
-/// The same in every run with the same seed, so that a test's time does not vary.
-std::uint64_t failure_handling::random(const record& failed, int failures) const {
+/// Repeats itself in every run with the same seed, so that a test's time does not vary.
+std::uint64_t failure_handling::random(const failure& failed) const {
   constexpr std::uint64_t spread = 0x9E3779B97F4A7C15;
   const auto* const scheduler = service_->scheduler();
   const std::uint64_t seed = scheduler != nullptr ? scheduler->seed() : 0;
-  return hash(failed.sequence_number(),
-              hash(shard_.shard_id(),
-                   (failed.sub_sequence_number() << 32U | static_cast<std::uint64_t>(failures)) +
-                       seed * spread));
+  const std::uint64_t number = failed.record->sub_sequence_number() << 32U |
+                               static_cast<std::uint64_t>(failed.attempts->count);
+  return hash(failed.record->sequence_number(), hash(shard_.shard_id(), number + seed * spread));
 }
 
 void failure_handling::log(log_level level, const std::string& beginning, const record& subject,

@@ -18,10 +18,11 @@
 
 #include "base/printable.hpp"
 #include "io/copy_guard.hpp"
+#include "processing/verdict.hpp"
 
 namespace kclxx::processing {
 
-/// The circuit of one shard, whose rule circuit_breaker states. Half-open is while a probe runs,
+/// The circuit of one shard, whose rule circuit_breaker states. It is half-open while a probe runs,
 /// which is the one attempt that an open circuit admits.
 ///
 /// Thread safety: all functions may be called from any thread.
@@ -29,32 +30,32 @@ class circuit {
  public:
   using time_point = std::chrono::steady_clock::time_point;
   /// Which failures in a row open it. A form that has nothing else to run while a record fails
-  /// counts attempts: a record that failed before the last success does not count. A form that runs
-  /// other records meanwhile counts a record at its first failure alone, or the retries of a few
-  /// bad records would open the circuit for all.
+  /// counts attempts, but not those of a record that failed before the last success. A form that
+  /// runs other records meanwhile counts a record at its first failure alone, or the retries of a
+  /// few bad records would open the circuit for all.
   enum class counted { attempts, records };
 
   /// Precondition: the policy is valid.
   circuit(const failure_policy& policy, counted unit);
 
-  /// What an outage was, when it is over.
+  /// What is told of an outage that is over.
   struct outage {
     std::int64_t failures;
     std::chrono::steady_clock::duration time;  ///< since the first failure
   };
-  /// Whether a success changes nothing.
+  /// Whether a success would change nothing. It is asked after each attempt, and takes no lock.
   [[nodiscard]] bool is_quiet() const noexcept { return is_quiet_.load(std::memory_order_relaxed); }
   /// An attempt succeeded. Returns what it ended, if the circuit was open.
   std::optional<outage> on_success(time_point now);
 
-  /// Names one probe; never used again.
+  /// Names one probe, and is never used again.
   using probe_id = std::uint64_t;
   static constexpr probe_id no_probe = 0;
 
-  /// A record as the circuit sees it. Who runs the record keeps it until the record is complete.
+  /// What the circuit knows of a record. The form keeps it until the record is complete.
   struct record_state {
-    probe_id probe = no_probe;                 ///< of the attempt that runs
-    std::optional<std::uint64_t> successes{};  ///< until its first failure
+    probe_id probe = no_probe;  ///< as which the attempt that runs was admitted
+    std::optional<std::uint64_t> successes_at_first_failure{};
   };
 
   enum class state { closed, opens, open };
@@ -65,35 +66,38 @@ class circuit {
   /// completes other records.
   void on_own_failure(record_state& failed);
 
-  /// May an attempt begin now? If so it has begun; as which probe, if the circuit is open.
-  /// std::nullopt: it may not.
+  /// Begins an attempt, and returns as which probe: no_probe while the circuit is closed.
+  /// std::nullopt: no attempt may begin now.
   [[nodiscard]] std::optional<probe_id> try_begin(time_point now) {
     if (!is_open_.load(std::memory_order_relaxed)) return no_probe;
     return try_begin_probe(now);
   }
   /// When the next probe may begin; std::nullopt while the circuit is closed, or a probe runs.
   [[nodiscard]] std::optional<time_point> next_probe() const;
-  /// What has failed in a row, in its unit.
+  /// How many failures in a row there were, in this unit.
   [[nodiscard]] std::int64_t failures() const;
   [[nodiscard]] counted unit() const noexcept { return unit_; }
 
  private:
   [[nodiscard]] std::optional<probe_id> try_begin_probe(time_point now);
-  /// With the mutex held. Returns which probe the attempt was.
+  /// Precondition: the mutex is held. Returns as which probe the attempt was admitted.
   probe_id end_attempt(record_state& failed);
-  void wait(time_point now, std::chrono::milliseconds time, std::uint64_t random);
+  void set_next_probe(time_point now, std::chrono::milliseconds wait, std::uint64_t random);
 
   const counted unit_;
-  const std::optional<std::int64_t> most_;  // failures in a row that open it
+  const std::optional<std::int64_t> failures_to_open_;
   const std::chrono::milliseconds max_wait_;
   const std::chrono::milliseconds first_wait_;
 
+  // These two are written with the mutex held, and read without it before each attempt. A reader
+  // that sees an old value begins one more attempt, or takes the mutex in vain.
   std::atomic<bool> is_quiet_ = false;  // the last attempt succeeded
   std::atomic<bool> is_open_ = false;
-  mutable std::mutex mutex_;
-  probe_id probe_ = no_probe;  // that runs
+
+  mutable std::mutex mutex_;  // guards what follows
+  probe_id running_probe_ = no_probe;
   probe_id last_probe_ = no_probe;
-  std::uint64_t successes_ = 0;  // the first one, and those that followed a failure
+  std::uint64_t successes_ = 0;  // counts the first success, and each that followed a failure
   std::int64_t failures_ = 0;    // since the last success
   time_point first_failure_{};
   time_point next_probe_{};
@@ -103,55 +107,50 @@ class circuit {
 using detail::is_lease_gone;
 using detail::message_of;
 
-/// The policy as processors use it, with the parking lot that it needs. No wait is 0, so that
-/// nothing is tried in a hot loop; a day at most, so that sums do not overflow.
+/// The policy as processors use it, with the parking lot that it needs. Each wait is between 1 ms,
+/// so that nothing is tried in a hot loop, and a day, so that sums do not overflow.
 /// Errors: std::invalid_argument when it makes no sense.
 failure_policy checked(failure_policy policy);
 
-/// The failed attempts of one record. Who runs the record keeps it until the record is complete.
+/// The failed attempts of one record. The form keeps them until the record is complete.
 struct failed_attempts {
-  int count = 0;    ///< in all
-  int counted = 0;  ///< for max_attempts
+  int count = 0;    ///< all of them
+  int counted = 0;  ///< those that failure_policy::max_attempts counts
   std::string first_error{};
   circuit::record_state at_circuit{};
 };
 
-/// The event of an attempt, which threw or did not.
+/// The event of an attempt. `thrown` is null when it succeeded.
 observer::record_attempted attempt_event(const record& attempted, int attempt,
                                          std::chrono::nanoseconds duration,
                                          const std::exception_ptr& thrown);
 
-/// A record that failed, and what becomes of it.
+/// A record of which an attempt failed. `verdict` is judge()'s, and park()'s after it.
 struct failure {
-  enum class outcome {
-    retry,       ///< after `delay`
-    complete,    ///< it was skipped or parked
-    stop,        ///< `thrown` leaves the callback, once what is complete is checkpointed
-    lease_gone,  ///< the same, at once: the record did not fail, and nothing can be persisted
-  };
   const kclxx::record* record;
-  failed_attempts* attempts;  ///< of the record; the decision counts this one
-  std::exception_ptr thrown;  ///< by its attempt; after the decision, what leaves the callback
-  outcome decided = outcome::retry;
-  std::chrono::milliseconds delay{0};
-  std::string bad_since{};  ///< why it is to be parked; empty: it is not
+  failed_attempts* attempts;  ///< of the record; judge() adds this one
+  std::exception_ptr thrown;  ///< by the attempt
+  error_kind kind = error_kind::temporary;
+  processing::verdict verdict{};
 };
 
-/// Decides for every form of processing what becomes of a record that failed: parks it, counts it,
-/// and logs what it does.
+/// Carries out what verdict.hpp decides on a record that failed, for every form of processing:
+/// counts the attempt, tells the circuit, logs, reports to observers, and parks.
 ///
 /// 1. Call a handler; a synchronous one through attempt(), which reports its end to observers.
 /// 2. Call on_success when an attempt succeeded, and on_retry_success too when it was not the
 ///    record's first one.
-/// 3. Call decide when a handler threw, and do what it decides.
+/// 3. When a handler threw, call judge() and park(), or decide() for both. Do what the verdict
+/// says.
 ///
 /// Thread safety: all functions may be called from any thread, for different records.
 /// Lifetime: `shard` outlives it.
 class failure_handling {
  public:
-  /// Precondition: the policy is checked(). Errors: a lost lease that the parking lot's prepare()
-  /// throws; any other failure of it is logged, and prepare() is called again before a record is
-  /// parked.
+  /// From now on the form that makes it decides which records are complete; see
+  /// shard_service::track_completion. Precondition: the policy is checked(). Errors: a lost lease
+  /// that the parking lot's prepare() throws; any other failure of it is logged, and prepare() is
+  /// called again before a record is parked.
   failure_handling(failure_policy policy, const shard_context& shard,
                    circuit::counted unit = circuit::counted::attempts);
 
@@ -181,7 +180,7 @@ class failure_handling {
 
   [[nodiscard]] bool parks() const { return policy_.bad_record == bad_record::park; }
 
-  /// The circuit's, for a form that calls several handlers at the same time.
+  /// See circuit. For a form that calls several handlers at the same time.
   [[nodiscard]] std::optional<circuit::probe_id> try_begin(circuit::time_point now) {
     return circuit_.try_begin(now);
   }
@@ -193,49 +192,40 @@ class failure_handling {
   bool on_success() { return !circuit_.is_quiet() && close(); }
   void on_retry_success(const sequence_position& position, int attempt);
 
-  /// Whether the program says that this is no record's fault.
-  [[nodiscard]] bool is_outage(const std::exception_ptr& thrown) const {
-    return kind_of(thrown) == error_kind::outage;
+  [[nodiscard]] error_kind kind_of(const std::exception_ptr& thrown) const {
+    return processing::kind_of(thrown, policy_);
   }
 
-  /// Decides on the records that failed in one call of a handler, at least one. `has_completed`:
-  /// the call completed others. Errors: what policy.is_permanent throws. Blocking: while records
-  /// are parked, all with one call.
-  void decide(std::span<failure> failures, bool has_completed = false) {
-    judge(failures, has_completed);
-    park(failures);
-  }
-  /// The two steps of decide(). The first one leaves those to the second that have `bad_since`.
-  /// Blocking: judge() does not; park() while the records are parked.
+  /// Gives the verdict on the records that failed in one call of a handler, at least one.
+  /// `has_completed`: the call completed other records. When a verdict ends the processing, those
+  /// after it stay as they are. Errors: what policy.is_permanent throws. Blocking: no.
   void judge(std::span<failure> failures, bool has_completed = false);
+  /// Parks all whose verdict says so, with one call of the lot. Their verdict is then complete, or,
+  /// when they could not be parked, retry or lease_gone. Blocking: while they are parked.
   void park(std::span<failure> failures);
-
-  /// For a form that processes one record after the other: decide, and the wait before a further
-  /// attempt. False when the record is tried again. Errors: what ends the processing.
-  /// Blocking: as decide, and until the next attempt.
-  [[nodiscard]] bool is_complete_after(const record& failed, failed_attempts& attempts,
-                                       std::exception_ptr thrown);
+  /// judge() and park(), for one record. Errors and blocking: theirs.
+  [[nodiscard]] verdict decide(const record& failed, failed_attempts& attempts,
+                               std::exception_ptr thrown);
+  /// For a form that processes one call after the other. Returns true when the record is complete,
+  /// and false when it is to be tried again now. Errors: the exception that ends the processing.
+  /// Blocking: until the next attempt.
+  [[nodiscard]] bool is_complete_after(const verdict& decided) const;
 
  private:
-  enum class error_kind { temporary, permanent, outage };
-  [[nodiscard]] error_kind kind_of(const std::exception_ptr& thrown) const;
-  circuit::state notice(const failure& one, error_kind kind);
-  /// Why the record is bad; empty: it is not.
-  [[nodiscard]] std::string why_bad(const failure& one, error_kind kind) const;
-  void give_up(failure& one);
-  void retry(failure& one);
+  [[nodiscard]] failure_facts facts_of(const failure& failed) const;
+  [[nodiscard]] circuit::state tell_circuit(const failure& failed);
+  void report(const failure& judged);
+  void report_retry(const failure& failed, const std::exception_ptr& cause);
   void prepare_lot();
-  void retry_parking(std::span<failure> failures, const std::exception_ptr& of_park);
-  [[nodiscard]] std::chrono::milliseconds backoff(const failure& one) const;
-  [[nodiscard]] std::uint64_t random(const record& failed, int failures) const;
+  [[nodiscard]] std::uint64_t random(const failure& failed) const;
+  /// Writes a line: `beginning`, the record with its key, `ending`.
   void log(log_level level, const std::string& beginning, const record& subject,
            const std::string& ending) const;
   bool close();
-  void report_open(const failure& last, bool is_outage);
-
-  /// True at most once a minute, for what repeats while no record succeeds. Sets `last`, when it
-  /// was logged.
-  bool acquire_log_turn(std::optional<shard_context::clock::time_point>& last);
+  void report_open(const failure& last);
+  /// Returns true at most once a minute, for what repeats while no record succeeds. `last_logged`
+  /// is one of the two below.
+  bool acquire_log_turn(std::optional<shard_context::clock::time_point>& last_logged);
 
   const io::copy_guard copies_;
   const failure_policy policy_;
@@ -245,10 +235,10 @@ class failure_handling {
   circuit circuit_;
 
   std::atomic<bool> is_lot_prepared_ = false;
-  std::atomic<bool> is_failure_logged_ = false;  // and no success since
-  std::mutex mutex_;
-  std::optional<shard_context::clock::time_point> retries_logged_;
-  std::optional<shard_context::clock::time_point> parking_failures_logged_;
+  std::atomic<bool> is_failure_logged_ = false;  // a retry was logged, and no success since
+  std::mutex mutex_;                             // guards what follows
+  std::optional<shard_context::clock::time_point> retry_logged_;
+  std::optional<shard_context::clock::time_point> parking_failure_logged_;
 };
 
 }  // namespace kclxx::processing

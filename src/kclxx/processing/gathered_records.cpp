@@ -10,15 +10,15 @@
 
 namespace kclxx::processing {
 
-/// Texts lie in chunks, which do not move when more is added. A large text has memory of its own,
-/// so that all chunks have one size, and at most a part in 32 of each is left unused.
+/// Texts lie in chunks, which do not move when further ones are added. A large text has memory of
+/// its own: so all chunks have the same size, and at most a 32nd part of each stays unused.
 struct gathered_records::memory {
   using chunk = std::unique_ptr<char[]>;  // NOLINT(modernize-avoid-c-arrays)
   static constexpr std::size_t chunk_size = std::size_t{256} << 10;
 
   void keep(const record_batch& batch) {
     make_room_for(batch.size());
-    char* place = free_place;
+    char* free = free_place;
     std::uint64_t data_size = 0;
     std::uint64_t key_size = 0;
     for (const record& record : batch) {
@@ -27,21 +27,21 @@ struct gathered_records::memory {
       const std::string_view number = record.sequence_number();
       const std::size_t size = data.size() + key.size() + number.size();
       const bool is_large = size > chunk_size / 32;
-      if (!is_large && size > static_cast<std::size_t>(end - place)) place = next_chunk();
-      char* const to = is_large ? large_chunk(size) : place;
-      if (!is_large) place = to + size;
-      const auto kept_data = keep(data, to);
-      const auto kept_key = keep(key, to + data.size());
+      if (!is_large && size > static_cast<std::size_t>(chunk_end - free)) free = next_chunk();
+      char* const target = is_large ? large_chunk(size) : free;
+      if (!is_large) free = target + size;
+      const auto kept_data = copy(data, target);
+      const auto kept_key = copy(key, target + data.size());
       record::fields fields;
-      // All fields: a further one does not compile unhandled.
+      // These are all fields: with a further one this does not compile.
       auto& [field_data, field_key, field_number, sub_sequence_number, arrival] = fields;
-      field_number = keep(number, to + data.size() + key.size());
+      field_number = copy(number, target + data.size() + key.size());
       sub_sequence_number = record.sub_sequence_number();
       arrival = arrival_of(record);
       data_size += data.size();
       key_size += key.size();
-      // A missing text stays missing. A branch of its own for the usual record saves a third of
-      // the time.
+      // A missing text stays missing. The usual record has a branch of its own, which saves a third
+      // of the time.
       if (record.has_data() && key.data() != nullptr) {
         field_data = kept_data;
         field_key = kept_key;
@@ -52,15 +52,15 @@ struct gathered_records::memory {
         records.emplace_back(fields);
       }
     }
-    free_place = place;
+    free_place = free;
     data_bytes += data_size;
-    texts += data_size + key_size;
+    text_bytes += data_size + key_size;
   }
-  void make_room_for(std::size_t more) {
-    const std::size_t size = records.size() + more;
+  void make_room_for(std::size_t count) {
+    const std::size_t size = records.size() + count;
     if (size > records.capacity()) records.reserve(std::max(size, 2 * records.capacity()));
   }
-  static std::string_view keep(std::string_view text, char* buffer) {
+  static std::string_view copy(std::string_view text, char* buffer) {
     if (!text.empty()) std::memcpy(buffer, text.data(), text.size());
     return {buffer, text.size()};
   }
@@ -70,21 +70,21 @@ struct gathered_records::memory {
     return std::chrono::duration_cast<std::chrono::milliseconds>(date->time_since_epoch());
   }
   char* next_chunk() {
-    if (used == chunks.size()) chunks.push_back(make_chunk(chunk_size));
-    free_place = chunks[used++].get();
-    end = free_place + chunk_size;
+    if (used_chunks == chunks.size()) chunks.push_back(make_chunk(chunk_size));
+    free_place = chunks[used_chunks++].get();
+    chunk_end = free_place + chunk_size;
     return free_place;
   }
   char* large_chunk(std::size_t size) {
     large_bytes += size;
-    return large.emplace_back(make_chunk(size)).get();
+    return large_chunks.emplace_back(make_chunk(size)).get();
   }
   /// Keeps a part of the memory for the next records.
   void clear() noexcept {
-    large.clear();
-    large_bytes = used = 0;
-    free_place = end = nullptr;
-    data_bytes = texts = 0;
+    large_chunks.clear();
+    large_bytes = used_chunks = 0;
+    free_place = chunk_end = nullptr;
+    data_bytes = text_bytes = 0;
     chunks.resize(std::min(chunks.size(), spare_size / chunk_size));
     records.clear();
     if (records.capacity() > spare_size / sizeof(record)) std::vector<record>().swap(records);
@@ -98,32 +98,33 @@ struct gathered_records::memory {
 
   std::vector<record> records;
   std::uint64_t data_bytes = 0;  // of these records
-  std::uint64_t texts = 0;       // with the keys
-  std::vector<chunk> large;
+  std::uint64_t text_bytes = 0;  // of their data and keys
+  std::vector<chunk> large_chunks;
   std::size_t large_bytes = 0;
   std::vector<chunk> chunks;
-  std::size_t used = 0;        // of the chunks
-  char* free_place = nullptr;  // in the last one that is used
-  char* end = nullptr;         // of that one
+  std::size_t used_chunks = 0;
+  char* free_place = nullptr;  // where the next text begins, in the last used chunk
+  char* chunk_end = nullptr;   // of that chunk
 };
 
+/// The memory of a batch that was dropped, by whichever thread dropped it.
 struct gathered_records::spare {
-  void give_back(std::unique_ptr<memory> unused) {
-    unused->clear();
+  void give_back(std::unique_ptr<memory> dropped) {
+    dropped->clear();
     const std::lock_guard lock(mutex);
-    if (!here) here = std::move(unused);
+    if (!unused) unused = std::move(dropped);
   }
   std::unique_ptr<memory> take() {
     const std::lock_guard lock(mutex);
-    return std::move(here);
+    return std::move(unused);
   }
   std::size_t bytes() {
     const std::lock_guard lock(mutex);
-    return here ? here->allocated() : 0;
+    return unused ? unused->allocated() : 0;
   }
 
-  std::mutex mutex;
-  std::unique_ptr<memory> here;
+  std::mutex mutex;                // guards what follows
+  std::unique_ptr<memory> unused;  // null when nothing is kept
 };
 
 gathered_records::gathered_records() : spare_(std::make_shared<spare>()) {}
@@ -133,14 +134,14 @@ void gathered_records::add(const record_batch& batch) {
   if (!memory_) memory_ = spare_->take();
   if (!memory_) memory_ = std::make_unique<memory>();
   memory_->keep(batch);
-  behind_ = batch.millis_behind_latest();
+  millis_behind_latest_ = batch.millis_behind_latest();
 }
 
 record_batch gathered_records::take() {
-  const std::shared_ptr<memory> owner(memory_.release(), [spare = spare_](memory* unused) {
-    spare->give_back(std::unique_ptr<memory>(unused));
+  const std::shared_ptr<memory> owner(memory_.release(), [spare = spare_](memory* dropped) {
+    spare->give_back(std::unique_ptr<memory>(dropped));
   });
-  return {owner->records, owner, behind_};
+  return {owner->records, owner, millis_behind_latest_};
 }
 
 std::size_t gathered_records::records() const noexcept {
@@ -154,7 +155,7 @@ sequence_position gathered_records::last_position() const {
 }
 std::uint64_t gathered_records::bytes() const noexcept {
   if (empty()) return 0;
-  return memory::chunk_size + bytes_for(memory_->texts, memory_->records.size());
+  return memory::chunk_size + bytes_for(memory_->text_bytes, memory_->records.size());
 }
 
 void gathered_records::release_memory() { spare_->take(); }

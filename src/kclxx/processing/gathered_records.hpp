@@ -13,10 +13,10 @@
 
 namespace kclxx::processing {
 
-/// Copies of records from several batches, which become one batch. Copies, since a record keeps the
-/// whole line alive that it came in, with its JSON, and a small line a page of memory.
+/// Copies of records from several batches, which become one batch. They are copies, since a record
+/// keeps the whole line alive that it came in, with its JSON, and a small line a page of memory.
 ///
-/// A part of its memory is used again when the batch that was taken is dropped.
+/// A part of the memory is used again when the batch that was taken is dropped.
 /// Thread safety: none, but the batches may be dropped on any thread.
 class gathered_records {
  public:
@@ -30,35 +30,36 @@ class gathered_records {
   [[nodiscard]] std::uint64_t data_bytes() const noexcept;
   /// Precondition: !empty().
   [[nodiscard]] sequence_position last_position() const;
-  /// The most memory that they take, also while their list grows.
+  /// An upper bound of the memory that the records take, also while their list grows.
   [[nodiscard]] std::uint64_t bytes() const noexcept;
-  /// What add() adds to bytes() for one record, but for a first one.
+  /// What add() adds to bytes() for a record that is not the first.
   [[nodiscard]] static std::uint64_t bytes_of(const record& record) noexcept {
     return bytes_for(record.data().size() + record.partition_key().value_or("").size(), 1);
   }
-  /// All of them; it is empty then.
+  /// Takes all records.
   [[nodiscard]] record_batch take();
   /// Gives back to the system what is not in use.
   void release_memory();
-  /// Of what is gathered, and of what is kept for more. The batches that were taken are not
-  /// counted.
+  /// The memory of the gathered records, with what is kept for further ones. The batches that were
+  /// taken are not counted.
   [[nodiscard]] std::size_t memory_bytes() const;
-  /// The most that is kept for texts, and for the records.
+  /// How much of a dropped batch's memory is kept for texts, and as much again for the records.
   static constexpr std::size_t spare_size = std::size_t{16} << 20;
 
  private:
-  /// Of data and keys with what stays unused beside them. A record has its sequence number, too,
-  /// and is counted three times: while their list doubles, the old one is there, too.
-  [[nodiscard]] static constexpr std::uint64_t bytes_for(std::uint64_t texts,
+  /// `text_bytes` are those of data and keys. A sixteenth of them is added for the unused ends of
+  /// chunks, and 64 bytes a record for its sequence number. A record is counted three times: while
+  /// the list of records doubles, the old list exists beside it.
+  [[nodiscard]] static constexpr std::uint64_t bytes_for(std::uint64_t text_bytes,
                                                          std::size_t records) noexcept {
-    return texts + texts / 16 + records * (64 + 3 * sizeof(record));
+    return text_bytes + text_bytes / 16 + records * (64 + 3 * sizeof(record));
   }
   struct memory;
   struct spare;
 
-  std::shared_ptr<spare> spare_;
-  std::unique_ptr<memory> memory_;
-  std::optional<std::chrono::milliseconds> behind_;
+  std::shared_ptr<spare> spare_;    // the batches that were taken have it, too
+  std::unique_ptr<memory> memory_;  // null while nothing is gathered
+  std::optional<std::chrono::milliseconds> millis_behind_latest_;  // of the last batch
 };
 
 }  // namespace kclxx::processing

@@ -22,12 +22,11 @@ class parallel_processor final : public record_processor {
       : dispatcher_(std::move(dispatcher)) {}
   ~parallel_processor() override { dispatcher_->join(); }
 
-  [[nodiscard]] checkpoint_mode mode() const override { return checkpoint_mode::manual; }
   void process_records(record_batch batch, const checkpointer&) override {
     dispatcher_->process(batch);
   }
-  void lease_lost() override { dispatcher_->end(); }
-  void shard_ended(const checkpointer&) override { dispatcher_->finish(); }
+  void lease_lost() override { dispatcher_->stop(); }
+  void shard_ended(const checkpointer&) override { dispatcher_->finish_shard(); }
   void shutdown_requested(const checkpointer&) override { dispatcher_->drain(); }
 
  private:
@@ -52,6 +51,7 @@ parallel_options valid(parallel_options options) {
 template <class Handler>
 processor_factory make(Handler handler, failure_policy policy, parallel_options options) {
   return processor_factory::valid_or_not([&]() -> processor_factory {
+    detail::require_function(handler);
     return [handler = std::move(handler), policy = processing::checked(std::move(policy)),
             options = valid(std::move(options))](const shard_context& shard) {
       return std::make_unique<parallel_processor>(
@@ -81,10 +81,10 @@ completion::completion(std::unique_ptr<detail::taken_record> taken) noexcept
     : taken_(std::move(taken)) {}
 completion::completion(completion&&) noexcept = default;
 
-completion& completion::operator=(completion&& other) noexcept {
-  if (this == &other) return *this;
+completion& completion::operator=(completion&& source) noexcept {
+  if (this == &source) return *this;
   if (taken_) fail(error("the completion was overwritten before it was reported"));
-  taken_ = std::move(other.taken_);
+  taken_ = std::move(source.taken_);
   return *this;
 }
 
@@ -93,19 +93,19 @@ completion::~completion() {
 }
 
 const record& completion::record() const noexcept { return taken_->record; }
-int completion::attempt() const noexcept { return taken_->ticket.attempt; }
+int completion::attempt() const noexcept { return taken_->id.attempt; }
 
 void completion::complete() noexcept {
   const auto taken = std::exchange(taken_, nullptr);
-  if (const auto alive = taken ? taken->owner.lock() : nullptr) alive->complete(taken->ticket);
+  if (const auto alive = taken ? taken->owner.lock() : nullptr) alive->complete(taken->id);
 }
 
 void completion::fail(std::exception_ptr cause) noexcept {
   const auto taken = std::exchange(taken_, nullptr);
   const auto alive = taken ? taken->owner.lock() : nullptr;
   if (!alive) return;
-  alive->fail(taken->ticket, cause ? std::move(cause)
-                                   : error("the handler reported a failure without an exception"));
+  alive->fail(taken->id, cause ? std::move(cause)
+                               : error("the handler reported a failure without an exception"));
 }
 
 void completion::fail(std::string_view message) noexcept {
@@ -113,7 +113,7 @@ void completion::fail(std::string_view message) noexcept {
 }
 
 void completion::touch() noexcept {
-  if (const auto alive = taken_ ? taken_->owner.lock() : nullptr) alive->touch(taken_->ticket);
+  if (const auto alive = taken_ ? taken_->owner.lock() : nullptr) alive->touch(taken_->id);
 }
 
 }  // namespace kclxx

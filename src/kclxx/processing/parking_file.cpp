@@ -33,7 +33,8 @@ using std::filesystem::path;
   throw std::system_error(error, std::generic_category(), action + " " + file.string());
 }
 
-/// Whether a file system, or a kernel, has no such call; some of those in a network have none.
+/// Whether the error says that a kernel or a file system has no such call. Some file systems of a
+/// network have none.
 bool is_unsupported(int error) {
   return error == EINVAL || error == ENOSYS || error == EOPNOTSUPP || error == ENOLCK;
 }
@@ -41,7 +42,8 @@ bool is_unsupported(int error) {
 /// A file that lines are appended to, locked against other processes.
 class locked_file {
  public:
-  /// Waits for another process's lock if there is a `shard`, but not for ever.
+  /// Waits for another process's lock, 5 s at most by the shard's clock. Without a `shard` it does
+  /// not wait. Errors: std::system_error.
   locked_file(const path& file, const shard_context* shard) : path_(file) {
     constexpr int flags = O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
     struct stat about {};
@@ -53,28 +55,28 @@ class locked_file {
       if (!lock(shard)) return;
       if (lock_error_) break;
       if (::fstat(fd_.get(), &about) != 0) raise("cannot read", path_);
-      // Who waited for the lock may have a file that was moved away or deleted meanwhile.
+      // While this waited for the lock, the file may have been moved away or deleted.
     } while (!is_named(about));
     size_ = about.st_size;
     is_locked_ = !lock_error_;
   }
   locked_file(const locked_file&) = delete;
   locked_file& operator=(const locked_file&) = delete;
-  /// A child process that was forked meanwhile has the descriptor, too, and would keep the lock.
+  /// A process that was forked meanwhile has the descriptor, too, and would keep the lock.
   ~locked_file() { ::flock(fd_.get(), LOCK_UN); }
 
   void remove_if_empty() const {
     if (is_locked_ && size_ == 0) ::unlink(path_.c_str());
   }
 
-  /// Of a line that a process died in, or that the machine's crash cut off.
+  /// Whether the last line has no end: a process died while it wrote, or the machine did.
   [[nodiscard]] bool ends_within_a_line() const {
     char last = '\n';
     if (size_ > 0 && ::pread(fd_.get(), &last, 1, size_ - 1) != 1) raise("cannot read", path_);
     return last != '\n';
   }
 
-  /// Errors: std::system_error; the file is then as before, as far as that can be had.
+  /// Errors: std::system_error; the file is then as before, where that is possible.
   void append_durably(std::string_view text) {
     try {
       const std::error_code error = io::write_all(fd_.get(), text);
@@ -88,8 +90,8 @@ class locked_file {
       throw;
     }
   }
-  /// A new file, and a name that another process gave it, can get lost, too. Returns why that
-  /// cannot be prevented here. Errors: std::system_error for any other failure.
+  /// Without this the name of a new file could get lost in a crash. Returns why that cannot be
+  /// prevented here. Errors: std::system_error for any other failure.
   std::error_code synchronize_directory() const {
     const path directory = path_.has_parent_path() ? path_.parent_path() : path(".");
     const io::descriptor parent(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -101,7 +103,7 @@ class locked_file {
   [[nodiscard]] const std::error_code& lock_error() const { return lock_error_; }
 
  private:
-  /// In a file that somebody else has made or can write, records could be read, cut or forged.
+  /// In a file that another user has made or can write, records could be read, cut or forged.
   void require_own(const struct stat& about) const {
     const auto refuse = [this](std::errc why, const char* text) {
       throw std::system_error(std::make_error_code(why), path_.string() + " " + text);
@@ -114,8 +116,8 @@ class locked_file {
       refuse(std::errc::operation_not_permitted, "can be written by other users");
     }
   }
-  /// False while another process has the lock: it may be suspended, and who can read the file may
-  /// take it.
+  /// False while another process has the lock. The wait is limited, since that process may be
+  /// suspended, and whoever can read the file can lock it.
   bool lock(const shard_context* shard) {
     using namespace std::chrono_literals;
     const auto end = shard == nullptr ? shard_context::clock::time_point() : shard->now() + 5s;
@@ -142,9 +144,10 @@ class locked_file {
     if (errno != ENOENT) raise("cannot read", path_);
     return false;
   }
+
   const path& path_;
   io::descriptor fd_;
-  off_t size_ = 0;
+  off_t size_ = 0;  // when it was locked
   bool is_locked_ = false;
   std::error_code lock_error_;
 };
@@ -243,7 +246,7 @@ void parking_file::prepare(const shard_context& shard) {
 void parking_file::park(const shard_context& shard, std::span<const failed_record> failed) {
   const path where = file_of(shard);
   std::string lines;
-  for (const failed_record& one : failed) lines += parked_line(shard, one);
+  for (const failed_record& record : failed) lines += parked_line(shard, record);
   locked_file file(where, &shard);
   if (file.ends_within_a_line()) lines.insert(lines.begin(), '\n');
   file.append_durably(lines);

@@ -2,6 +2,7 @@
 #include "processing/window.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/duration.hpp"
 #include "base/invariant.hpp"
@@ -17,10 +18,11 @@ std::string text_of(std::chrono::nanoseconds time) {
   return std::to_string(std::chrono::duration_cast<milliseconds>(time).count()) + " ms";
 }
 
-std::string stuck_of(window::state in) {
-  return in == window::state::parking  ? "the parking lot"
-         : in == window::state::failed ? "the decision on a failure"
-                                       : "a handler";
+/// What has a record in this state.
+std::string owner_in(window::state state) {
+  return state == window::state::parking  ? "the parking lot"
+         : state == window::state::failed ? "the decision on a failure"
+                                          : "a handler";
 }
 
 }  // namespace
@@ -29,233 +31,232 @@ window::window(const parallel_options& options, bool is_async)
     : is_async_(is_async),
       order_(options.order),
       lanes_(options.lanes),
-      most_records_(options.window_records),
-      most_bytes_(options.window_bytes),
+      max_records_(options.window_records),
+      max_bytes_(options.window_bytes),
       stuck_after_(options.stuck_after) {}
 
 std::size_t window::admit(const record_batch& batch, std::size_t offset, time_point now,
                           std::span<std::string> keys) {
   const ordinal first = first_ + entries_.size();
-  std::size_t at = offset;
-  for (; at < batch.size() && fits(batch[at].data().size()); ++at) {
-    const ordinal number = first + (at - offset);
-    entry& added = entries_.emplace_back(entry{&batch[at]});
-    bytes_ += batch[at].data().size();
-    incomplete_bytes_ += batch[at].data().size();
+  std::size_t index = offset;
+  for (; index < batch.size() && has_room_for(batch[index].data().size()); ++index) {
+    const ordinal number = first + (index - offset);
+    entry& added = entries_.emplace_back(entry{&batch[index]});
+    bytes_ += batch[index].data().size();
+    incomplete_bytes_ += batch[index].data().size();
     if (order_ == order::key) {
-      std::optional<std::string> key(batch[at].partition_key());
-      if (!keys.empty()) key = std::move(keys[at]);
+      std::optional<std::string> key(batch[index].partition_key());
+      if (!keys.empty()) key = std::move(keys[index]);
       const auto [newest, is_first] = keys_.try_emplace(std::move(key), number);
       added.key = &*newest;
       if (!is_first) {
-        added.at = state::waits_for_key;
+        added.state = state::waits_for_key;
         entry_of(std::exchange(newest->second, number)).next_of_key = number;
       }
     }
-    if (added.at == state::ready) new_.push(number);
+    if (added.state == state::ready) ready_first_attempts_.push(number);
   }
-  const std::size_t count = at - offset;
+  const std::size_t count = index - offset;
   incomplete_ += count;
   if (count > 0) spans_.push_back({first, batch.slice(offset, count), now});
   return count;
 }
 
-bool window::wants_more(std::uint64_t next_bytes) const noexcept {
-  if (!fits(next_bytes)) return false;
+bool window::wants_more(std::uint64_t record_bytes) const noexcept {
+  if (!has_room_for(record_bytes)) return false;
   if (ready() == 0) return true;
-  return most_records_ - entries_.size() >= (most_records_ + 7) / 8 &&
-         bytes_ <= most_bytes_ - most_bytes_ / 8;
+  return max_records_ - entries_.size() >= (max_records_ + 7) / 8 &&
+         bytes_ <= max_bytes_ - max_bytes_ / 8;
 }
 
-/// So that failing keys do not hold up the others: while new records are ready, retries have half
-/// of the lanes, and do not follow each other. An open circuit admits one attempt at a time, of a
-/// failed record only when no new one is ready: a record that has failed tells less of an outage.
-window::begun window::begin(time_point now, circuit::probe_id probe) {
+/// Keys that fail must not hold up the others. So, while new records are ready, retries have half
+/// of the lanes at most, and do not follow each other. An open circuit admits one attempt at a
+/// time: that of a new record, if any is ready, since a record that has failed before tells less of
+/// an outage.
+window::begun_attempt window::begin(time_point now, circuit::probe_id probe) {
   const bool is_probe = probe != circuit::no_probe;
-  const bool is_retry_next =
-      !is_probe && !was_retry_ && retrying_ < std::max<std::size_t>(1, lanes_ / 2);
-  const ordinal number = take_ready(is_retry_next);
-  entry& one = entry_of(number);
-  if (is_probe) failures_of(one).at_circuit.probe = probe;
-  const ticket name{number, one.failures ? one.failures->count + 1 : 1};
-  was_retry_ = name.attempt > 1;
-  if (was_retry_) ++retrying_;
-  one.place = attempts_.size();
-  attempts_.push_back({name, now, now});
-  change_state(one, state::with_handler);
-  return {name, one.record, is_async_ ? batch_of(number) : record_batch()};
+  const bool is_retry_first =
+      !is_probe && !was_retry_ && retries_ < std::max<std::size_t>(1, lanes_ / 2);
+  const ordinal number = take_ready(is_retry_first);
+  entry& begun = entry_of(number);
+  if (is_probe) failures_of(begun).at_circuit.probe = probe;
+  const attempt_id id{number, begun.failures ? begun.failures->count + 1 : 1};
+  was_retry_ = id.attempt > 1;
+  if (was_retry_) ++retries_;
+  begun.attempt_index = attempts_.size();
+  start_stuck_clock(attempts_.emplace_back(attempt{id, now, now}), now);
+  change_state(begun, state::with_handler);
+  return {id, begun.record, is_async_ ? batch_of(number) : record_batch()};
 }
 
-failed_attempts& window::failures_of(entry& one) {
-  if (!one.failures) one.failures = std::make_unique<failed_attempts>();
-  return *one.failures;
+failed_attempts& window::failures_of(entry& failed) {
+  if (!failed.failures) failed.failures = std::make_unique<failed_attempts>();
+  return *failed.failures;
 }
 
 ordinal window::take_ready(bool is_retry_first) {
   ordinal taken = 0;
-  if (!due_.empty() && (is_retry_first || new_.empty())) {
-    taken = due_.front();
-    due_.pop_front();
+  if (!ready_retries_.empty() && (is_retry_first || ready_first_attempts_.empty())) {
+    taken = ready_retries_.front();
+    ready_retries_.pop_front();
   } else {
-    taken = new_.top();
-    new_.pop();
+    taken = ready_first_attempts_.top();
+    ready_first_attempts_.pop();
   }
   return taken;
 }
 
 void window::make_due_ready(time_point now) {
-  while (!retries_.empty() && retries_.top().first <= now) {
-    const ordinal number = retries_.top().second;
-    entry_of(number).at = state::ready;
-    due_.push_back(number);
-    retries_.pop();
+  while (!waiting_retries_.empty() && waiting_retries_.top().first <= now) {
+    const ordinal number = waiting_retries_.top().second;
+    entry_of(number).state = state::ready;
+    ready_retries_.push_back(number);
+    waiting_retries_.pop();
   }
 }
 
 std::optional<window::time_point> window::next_retry() const {
-  return retries_.empty() ? std::nullopt : std::optional(retries_.top().first);
+  return waiting_retries_.empty() ? std::nullopt : std::optional(waiting_retries_.top().first);
 }
 
-const window::attempt* window::find(const ticket& one) const noexcept {
-  const ordinal number = one.record_number;
+const window::attempt* window::find(const attempt_id& id) const noexcept {
+  const ordinal number = id.record_number;
   if (number < first_ || number - first_ >= entries_.size()) return nullptr;
-  const entry& found = entry_of(number);
-  if (found.at < state::with_handler || found.at > state::parking) return nullptr;
-  const attempt& latest = attempts_[found.place];
-  return latest.name.attempt == one.attempt ? &latest : nullptr;
+  const entry& named = entry_of(number);
+  if (named.state < state::with_handler || named.state > state::parking) return nullptr;
+  const attempt& latest = attempts_[named.attempt_index];
+  return latest.id.attempt == id.attempt ? &latest : nullptr;
 }
 
-window::attempt& window::attempt_of(const ticket& one) {
-  const bool is_there = find(one) != nullptr;
-  detail::require_invariant(is_there, "a record is completed twice, or before it was delivered");
-  return attempts_[entry_of(one.record_number).place];
+window::attempt& window::attempt_of(const attempt_id& id) {
+  const bool has_not_ended = find(id) != nullptr;
+  detail::require_invariant(has_not_ended,
+                            "a record is completed twice, or before it was delivered");
+  return attempts_[entry_of(id.record_number).attempt_index];
 }
 
-void window::change_state(entry& one, state next) noexcept {
-  if (one.at == state::with_handler) --running_;
-  if (next == state::with_handler) ++running_;
-  one.at = next;
+void window::change_state(entry& changed, state next) noexcept {
+  if (changed.state == state::with_handler) --handlers_;
+  if (next == state::with_handler) ++handlers_;
+  changed.state = next;
 }
 
-window::entry& window::end_attempt(const ticket& one, state next) {
-  attempt& ended = attempt_of(one);
+window::entry& window::end_attempt(const attempt_id& id, state next) {
+  attempt& ended = attempt_of(id);
   forget_reports(ended);
-  if (one.attempt > 1) --retrying_;
-  entry& of = entry_of(one.record_number);
-  change_state(of, next);
-  entry_of(attempts_.back().name.record_number).place = of.place;
+  if (id.attempt > 1) --retries_;
+  entry& owner = entry_of(id.record_number);
+  change_state(owner, next);
+  // The last attempt takes the place of the one that ends.
+  entry_of(attempts_.back().id.record_number).attempt_index = owner.attempt_index;
   ended = attempts_.back();
   attempts_.pop_back();
-  return of;
+  return owner;
 }
 
 void window::forget_reports(attempt& reported) noexcept {
   if (std::exchange(reported.reports, 0) > 0) --stuck_;
 }
 
-void window::complete(const ticket& one) {
-  const entry& of = end_attempt(one, state::complete);
+void window::complete(const attempt_id& id) {
+  const entry& completed = end_attempt(id, state::complete);
   --incomplete_;
-  incomplete_bytes_ -= of.record->data().size();
-  if (of.next_of_key != 0) {
-    entry_of(of.next_of_key).at = state::ready;
-    new_.push(of.next_of_key);
-  } else if (of.key != nullptr) {
-    keys_.erase(of.key->first);
+  incomplete_bytes_ -= completed.record->data().size();
+  if (completed.next_of_key != 0) {
+    entry_of(completed.next_of_key).state = state::ready;
+    ready_first_attempts_.push(completed.next_of_key);
+  } else if (completed.key != nullptr) {
+    keys_.erase(completed.key->first);
   }
-  while (!entries_.empty() && entries_.front().at == state::complete) {
+  while (!entries_.empty() && entries_.front().state == state::complete) {
     entries_.pop_front();
     if (++first_ == spans_.front().end()) pass_front();
   }
 }
 
-window::entry& window::go_on(const ticket& one, state next, time_point now) {
-  attempt& goes_on = attempt_of(one);
-  forget_reports(goes_on);
-  goes_on.began = goes_on.touched = now;
-  entry& of = entry_of(one.record_number);
-  change_state(of, next);
-  return of;
+window::entry& window::enter(const attempt_id& id, state next, time_point now) {
+  attempt& entering = attempt_of(id);
+  entering.began = now;
+  start_stuck_clock(entering, now);
+  entry& owner = entry_of(id.record_number);
+  change_state(owner, next);
+  return owner;
 }
 
-void window::retry(const ticket& one, time_point due) {
-  end_attempt(one, state::waits_for_retry);
-  retries_.emplace(due, one.record_number);
+void window::retry(const attempt_id& id, time_point due) {
+  end_attempt(id, state::waits_for_retry);
+  waiting_retries_.emplace(due, id.record_number);
 }
 
-void window::touch(const ticket& one, time_point now) noexcept {
-  if (find(one) == nullptr) return;
-  attempt& touched = attempt_of(one);
-  touched.touched = now;
-  forget_reports(touched);
+void window::touch(const attempt_id& id, time_point now) noexcept {
+  if (find(id) != nullptr) start_stuck_clock(attempt_of(id), now);
+}
+
+void window::start_stuck_clock(attempt& watched, time_point now) noexcept {
+  forget_reports(watched);
+  watched.last_progress = now;
+  const auto report = next_report(watched);
+  if (report) next_stuck_ = std::min(next_stuck_.value_or(*report), *report);
 }
 
 observer::handlers_stuck window::stuck(time_point now) const {
   observer::handlers_stuck event{.handlers = stuck_};
-  for (const attempt& one : attempts_) {
-    if (one.reports == 0) continue;
+  for (const attempt& running : attempts_) {
+    if (running.reports == 0) continue;
     event.oldest_age =
-        std::max(event.oldest_age, std::chrono::duration_cast<milliseconds>(now - one.began));
+        std::max(event.oldest_age, std::chrono::duration_cast<milliseconds>(now - running.began));
   }
   return event;
 }
 
-std::optional<window::time_point> window::stuck_at(time_point now) const noexcept {
-  return stuck_after_.count() > 0 ? std::optional(now + stuck_after_) : std::nullopt;
-}
-
-std::optional<window::time_point> window::next_report(const attempt& one) const noexcept {
-  const milliseconds interval = stuck_after_ * (std::int64_t{1} << one.reports);
+std::optional<window::time_point> window::next_report(const attempt& watched) const noexcept {
+  const milliseconds interval = stuck_after_ * (std::int64_t{1} << watched.reports);
   if (interval.count() == 0 || interval > detail::ten_years) return std::nullopt;
-  return one.touched + interval;
-}
-
-std::optional<window::time_point> window::next_stuck() const noexcept {
-  std::optional<time_point> next;
-  for (const attempt& one : attempts_) {
-    const auto report = next_report(one);
-    if (report) next = std::min(next.value_or(*report), *report);
-  }
-  return next;
+  return watched.last_progress + interval;
 }
 
 std::vector<stuck_report> window::take_stuck(time_point now) {
+  if (!next_stuck_ || now < *next_stuck_) return {};
   std::vector<attempt> due;
-  for (attempt& one : attempts_) {
-    const auto report = next_report(one);
-    if (!report || *report > now) continue;
-    if (one.reports++ == 0) ++stuck_;
-    due.push_back(one);
+  next_stuck_.reset();
+  for (attempt& running : attempts_) {
+    auto report = next_report(running);
+    if (report && *report <= now) {
+      if (running.reports++ == 0) ++stuck_;
+      due.push_back(running);
+      report = next_report(running);
+    }
+    if (report) next_stuck_ = std::min(next_stuck_.value_or(*report), *report);
   }
-  std::sort(due.begin(), due.end(), [](const attempt& one, const attempt& other) {
-    return one.name.record_number < other.name.record_number;
+  std::sort(due.begin(), due.end(), [](const attempt& a, const attempt& b) {
+    return a.id.record_number < b.id.record_number;
   });
   std::vector<stuck_report> reports;
-  for (const attempt& one : due) {
-    const entry& of = entry_of(one.name.record_number);
+  for (const attempt& stuck_attempt : due) {
+    const entry& owner = entry_of(stuck_attempt.id.record_number);
     auto event = stuck(now);
-    event.position = of.record->position();
-    event.partition_key = std::string(of.record->partition_key().value_or(""));
-    event.attempt = one.name.attempt;
-    event.age = std::chrono::duration_cast<milliseconds>(now - one.began);
-    const std::string name = describe(one.name.record_number);
-    const std::string text = stuck_of(of.at) + " is stuck: it has had record " + name + " for " +
-                             text_of(event.age) + "; the oldest record that is not complete is " +
-                             describe(first_) + ", delivered " + text_of(now - oldest_delivery()) +
-                             " ago";
+    event.position = owner.record->position();
+    event.partition_key = std::string(owner.record->partition_key().value_or(""));
+    event.attempt = stuck_attempt.id.attempt;
+    event.age = std::chrono::duration_cast<milliseconds>(now - stuck_attempt.began);
+    const std::string name = describe(stuck_attempt.id.record_number);
+    const std::string text = owner_in(owner.state) + " is stuck: it has had record " + name +
+                             " for " + text_of(event.age) +
+                             "; the oldest record that is not complete is " + describe(first_) +
+                             ", delivered " + text_of(now - oldest_delivery()) + " ago";
     reports.push_back({std::move(event), name, text});
   }
   return reports;
 }
 
 std::string window::describe(ordinal number) const {
-  const entry& one = entry_of(number);
-  const bool is_tried = one.at >= state::with_handler;
-  const int which = is_tried       ? attempts_[one.place].name.attempt
-                    : one.failures ? one.failures->count + 1
-                                   : 1;
-  std::string text = to_string(one.record->position());
-  if (const auto key = one.record->partition_key()) {
+  const entry& described = entry_of(number);
+  const bool is_tried = described.state >= state::with_handler;
+  const int which = is_tried             ? attempts_[described.attempt_index].id.attempt
+                    : described.failures ? described.failures->count + 1
+                                         : 1;
+  std::string text = to_string(described.record->position());
+  if (const auto key = described.record->partition_key()) {
     text.append(" (partition key ").append(detail::quoted(*key));
   } else {
     text += " (no partition key";
@@ -265,16 +266,16 @@ std::string window::describe(ordinal number) const {
 
 void window::pass_front() {
   passed_ = watermark();
-  for (const record& one : spans_.front().records) bytes_ -= one.data().size();
+  for (const record& passed : spans_.front().records) bytes_ -= passed.data().size();
   passed_batches_.push_back(std::move(spans_.front().records));
   spans_.pop_front();
 }
 
 const record_batch& window::batch_of(ordinal number) const {
-  const auto after = std::upper_bound(
+  const auto next = std::upper_bound(
       spans_.begin(), spans_.end(), number,
       [](ordinal value, const span& delivered) { return value < delivered.first; });
-  return (after - 1)->records;
+  return std::prev(next)->records;
 }
 
 std::optional<sequence_position> window::watermark() const {

@@ -13,6 +13,7 @@
 #include <system_error>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <kclxx/detail/shard_service.hpp>
@@ -194,6 +195,9 @@ class shard_host final : public detail::shard_service,
   void left(exit_status status) override;
   void write_log(log_level level, std::string text,
                  const std::optional<sequence_position>& position) override;
+  void log_lease(std::string text) override {
+    write_log(log_level::info, std::move(text), std::nullopt);
+  }
   void request_stop() override;
   void run_handler(checkpoint_handler handler, std::error_code result) override;
   void let_loop_read();

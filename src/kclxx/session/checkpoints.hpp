@@ -106,6 +106,7 @@ class checkpoints {
   /// Whether all that was delivered is complete.
   [[nodiscard]] bool is_all_complete() const { return delivered_ <= complete_or_persisted(); }
   [[nodiscard]] const std::optional<sequence_position>& delivered() const { return delivered_; }
+  [[nodiscard]] const std::optional<sequence_position>& persisted() const { return persisted_; }
   [[nodiscard]] std::optional<sequence_position> complete_or_persisted() const {
     return complete_ < persisted_ ? persisted_ : complete_;
   }

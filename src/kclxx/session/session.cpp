@@ -411,6 +411,8 @@ void session::on_callback_returned(time_point now, outputs& out) {
   checkpoints_.delivered_returned();
   if (phase_ != phase::calling) return;
   phase_ = phase::closing;
+  // The callback may have taken longer than shutdown_retry_limit: the limit begins anew.
+  current_->close = rule_of(current_->kind, now);
   const bool is_automatic = mode_ == checkpoint_mode::automatic;
   if (is_automatic) checkpoints_.complete_delivered();
   if (is_automatic || current_->kind == action_kind::shutdown_requested) {

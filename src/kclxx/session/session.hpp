@@ -43,8 +43,8 @@ class close_records {
 };
 
 /// shutdownRequested: the last chance. It is awaited, and retried until shutdown_retry_limit has
-/// passed (P46). One try is made in any case, even if the callback used that time up or a backoff
-/// would outlast it.
+/// passed since the callback's return (P46). Calls that wait in the callback have the same time from
+/// the request on. One try is made in any case, even if a backoff would outlast the limit.
 class close_shutdown {
  public:
   explicit close_shutdown(time_point last_retry) : last_retry_(last_retry) {}
@@ -192,6 +192,10 @@ class session {
   [[nodiscard]] bool has_answer() const noexcept { return observed_answer_.has_value(); }
   [[nodiscard]] std::optional<protocol::checkpoint_answer> take_answer() {
     return std::exchange(observed_answer_, std::nullopt);
+  }
+  /// The highest position that the daemon has persisted, or where reading began.
+  [[nodiscard]] const std::optional<sequence_position>& persisted() const noexcept {
+    return checkpoints_.persisted();
   }
   /// Whether the end of the shard is persisted.
   [[nodiscard]] bool is_shard_finished() const { return checkpoints_.is_shard_finished(); }

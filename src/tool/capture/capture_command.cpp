@@ -29,8 +29,8 @@ namespace {
 
 using transcript::entry_kind;
 
-// A private copy, with /dev/null in its place: so that closing it is all that it takes for the
-// other side to see it, and no file opened later can take the dialogue's place.
+/// Moves a standard descriptor to another number, and puts /dev/null in its place: then closing the
+/// copy ends the dialogue for the other side, and no file that is opened later gets its number.
 io::descriptor take_over(int standard, const std::string& name) {
   io::descriptor own(::fcntl(standard, F_DUPFD_CLOEXEC, 3));
   if (!own.is_open()) throw std::system_error(errno, std::generic_category(), name);
@@ -41,7 +41,7 @@ io::descriptor take_over(int standard, const std::string& name) {
   return own;
 }
 
-// For the child, whose parent is this process.
+/// Tells the child who the daemon is: its parent is this process.
 void name_daemon() {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): no threads yet
   const char* const named = std::getenv(io::daemon_variable);
@@ -53,7 +53,7 @@ void name_daemon() {
 
 [[noreturn]] void leave_as(const child_exit& ending) {
   if (ending.signal == 0) std::_Exit(ending.status);
-  // The child has dumped its core, if it wanted to.
+  // The child has dumped its core, if the system wants one. A second core would be that of kclxx.
   const rlimit no_core{0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
   std::signal(ending.signal, SIG_DFL);
@@ -64,13 +64,13 @@ void name_daemon() {
   std::_Exit(128 + ending.signal);
 }
 
-// On a page's beginning the kernel copies out of a pipe several times as fast.
+/// The kernel copies out of a pipe several times as fast to the beginning of a page.
 struct alignas(4096) page_aligned {
   std::array<char, std::size_t{256} << 10> bytes;
 };
 
-// True when something can be read or has ended; false when nobody reads `target`. A reader that is
-// gone must be known to the writer as soon as without us, not when the next bytes come.
+/// Waits until `source` has bytes or has ended. False: nobody reads `target`. The writer then has
+/// to learn this at once, as it would without kclxx between the two, and not at its next bytes.
 bool wait_for_bytes(const io::descriptor& source, const io::descriptor& target) {
   for (;;) {
     pollfd both[] = {{source.get(), POLLIN, 0}, {target.get(), 0, 0}};
@@ -80,9 +80,9 @@ bool wait_for_bytes(const io::descriptor& source, const io::descriptor& target) 
   }
 }
 
-/// Copies one direction of a dialogue, as the bytes come and unchanged, and records them. Runs
-/// until `source` ends or nobody reads `target`, and closes both then, so that either side sees at
-/// once what happened on the other.
+/// Copies one direction of a dialogue, as the bytes come and unchanged, and records them. It
+/// returns when `source` has ended, or nobody reads `target`. Both are then closed, so that each
+/// side sees at once what happened on the other side.
 void relay(io::descriptor source, io::descriptor target, recorder& record,
            entry_kind line_of_side) {
   const auto memory = std::make_unique<page_aligned>();
@@ -100,26 +100,26 @@ void relay(io::descriptor source, io::descriptor target, recorder& record,
   }
 }
 
-/// What the threads share.
+/// The state that the threads share.
 struct capture {
   recorder record;
   std::optional<child_process> child{};
 };
 
-// The thread that reads the daemon may wait for it indefinitely, so what the threads share is never
-// destroyed: the process leaves from here.
-[[noreturn]] void run_to_the_end(capture& all, io::descriptor input, io::descriptor output) {
-  std::thread([&all, from = std::move(input), to = std::move(all.child->input)]() mutable {
-    relay(std::move(from), std::move(to), all.record, entry_kind::daemon_line);
+/// Relays both directions, and leaves the process as the child does. The thread that reads the
+/// daemon may still wait for it then. So it is detached, and the shared state is never destroyed.
+[[noreturn]] void run_to_the_end(capture& shared, io::descriptor input, io::descriptor output) {
+  std::thread([&shared, from = std::move(input), to = std::move(shared.child->input)]() mutable {
+    relay(std::move(from), std::move(to), shared.record, entry_kind::daemon_line);
   }).detach();
-  std::thread to_daemon([&all, to = std::move(output)]() mutable {
-    relay(std::move(all.child->output), std::move(to), all.record, entry_kind::child_line);
+  std::thread to_daemon([&shared, to = std::move(output)]() mutable {
+    relay(std::move(shared.child->output), std::move(to), shared.record, entry_kind::child_line);
   });
-  const child_exit ending = all.child->wait();
-  // Programs that the child started may still hold its output; the daemon would wait for them.
+  const child_exit ending = shared.child->wait();
+  // Programs that the child has started may still hold its output. The daemon, too, waits for them.
   to_daemon.join();
-  ending.signal == 0 ? all.record.finish(entry_kind::exit, ending.status)
-                     : all.record.finish(entry_kind::killed, ending.signal);
+  ending.signal == 0 ? shared.record.finish(entry_kind::exit, ending.status)
+                     : shared.record.finish(entry_kind::killed, ending.signal);
   leave_as(ending);
 }
 
@@ -130,14 +130,14 @@ struct capture {
     name_daemon();
     io::descriptor input = take_over(STDIN_FILENO, "stdin");
     io::descriptor output = take_over(STDOUT_FILENO, "stdout");
-    std::unique_ptr<capture> all(new capture{{directory, command.front()}});
+    std::unique_ptr<capture> shared(new capture{{directory, command.front()}});
     try {
-      all->child.emplace(command);
+      shared->child.emplace(command);
     } catch (const start_error&) {
-      all->record.discard();
+      shared->record.discard();
       throw;
     }
-    run_to_the_end(*all.release(), std::move(input), std::move(output));
+    run_to_the_end(*shared.release(), std::move(input), std::move(output));
   } catch (const std::exception& error) {
     throw command_error(command_status::setup_failed, error.what());
   }

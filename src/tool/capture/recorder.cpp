@@ -15,10 +15,11 @@ namespace {
 
 using transcript::entry_kind;
 
-// Memory of a line beyond this is given back after it.
+/// The memory of a longer line is given back after the line.
 constexpr std::size_t max_idle_memory = std::size_t{4} << 20;
 
-// The shard's name comes from the other side: it must not lead out of the directory.
+/// The shard's id as a part of a file's name. It comes from outside, and must not lead out of the
+/// directory.
 std::string as_file_name(std::string shard) {
   constexpr std::string_view harmless =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -33,7 +34,7 @@ std::string as_file_name(std::string shard) {
 recorder::recorder(const std::string& directory, const std::string& program)
     : header_{std::nullopt, transcript::format_time(std::chrono::system_clock::now()), {program}},
       directory_((make_private_directory(directory), directory)),
-      // Not with a literal in front: g++ 12 warns of that wrongly at -O3 (its bug 105329).
+      // A literal in front would make g++ 12 warn at -O3, wrongly (its bug 105329).
       suffix_(std::string(".") + unique_name() + "-" + std::to_string(::getpid()) + ".jsonl"),
       file_(directory_ + "/starting" + suffix_),
       writer_(file_),
@@ -113,7 +114,7 @@ void recorder::end_line(entry_kind kind, time now, bool has_newline) {
 // The header waits for the first entry, which usually is initialize and has the shard.
 void recorder::write(const transcript::entry& entry, bool is_unfinished) {
   std::optional<std::string> shard;
-  if (entry.kind == entry_kind::daemon_line && !std::exchange(has_name_, true)) {
+  if (entry.kind == entry_kind::daemon_line && !std::exchange(has_seen_daemon_line_, true)) {
     shard = transcript::initialized_shard(entry.line);
   }
   if (!std::exchange(has_header_, true)) {

@@ -35,28 +35,29 @@ struct check_options {
 };
 
 std::string unknown_rule(const std::string& name) {
-  const auto& all = all_rules();
-  const bool is_known = std::any_of(all.begin(), all.end(),
-                                    [&](const rule& candidate) { return candidate.name == name; });
+  const auto& rules = all_rules();
+  const bool is_known =
+      std::any_of(rules.begin(), rules.end(), [&](const rule& rule) { return rule.name == name; });
   return is_known ? "" : "there is no rule '" + name + "'; --list names them";
 }
 
-std::vector<rule> chosen(const check_options& options) {
+std::vector<rule> chosen_rules(const check_options& options) {
   std::vector<rule> rules;
-  for (const rule& candidate : all_rules()) {
+  for (const rule& rule : all_rules()) {
     const auto& only = options.only;
-    const bool is_named = std::find(only.begin(), only.end(), candidate.name) != only.end();
-    if (only.empty() || is_named) rules.push_back(candidate);
+    const bool is_named = std::find(only.begin(), only.end(), rule.name) != only.end();
+    if (only.empty() || is_named) rules.push_back(rule);
   }
   return rules;
 }
 
-/// What the children have left in sessions of their own came to this process, the subreaper.
-struct end_of_rest {
-  end_of_rest() = default;
-  ~end_of_rest() { kill_children(); }
-  end_of_rest(const end_of_rest&) = delete;
-  end_of_rest& operator=(const end_of_rest&) = delete;
+/// Kills what the children have left in sessions of their own: such processes become children of
+/// this process, the subreaper.
+struct orphans_end {
+  orphans_end() = default;
+  ~orphans_end() { kill_children(); }
+  orphans_end(const orphans_end&) = delete;
+  orphans_end& operator=(const orphans_end&) = delete;
 };
 
 std::vector<finished_rule> run_rules(const std::vector<rule>& rules, const settings& settings,
@@ -65,65 +66,63 @@ std::vector<finished_rule> run_rules(const std::vector<rule>& rules, const setti
   // and seem to survive them.
   install_signal_handlers(ignored_signals::are_taken);
   std::signal(SIGQUIT, SIG_DFL);
-  const end_of_rest at_end;
+  const orphans_end at_end;
   const child_starter start = [&command] {
     return std::make_unique<child_dialogue>(command, child_dialogue::error_output::kept);
   };
   write_tap_header(std::cout, rules.size());
-  std::vector<finished_rule> all;
-  bool is_initialized = true;  // or each rule would come to the same end
-  for (const rule& candidate : rules) {
+  std::vector<finished_rule> finished;
+  bool answers_initialize = true;  // without that each rule would come to the same end
+  for (const rule& rule : rules) {
     result outcome{result::verdict::skipped, "not run, since the child does not answer initialize"};
-    if (is_initialized) outcome = run_rule(candidate, start, settings);
-    if (candidate.name == "initialize") {
-      is_initialized = outcome.is == result::verdict::passed;
-    }
-    all.push_back({candidate, std::move(outcome)});
-    write_tap(std::cout, all.size(), candidate, all.back().result);
+    if (answers_initialize) outcome = run_rule(rule, start, settings);
+    if (rule.name == "initialize") answers_initialize = outcome.is == result::verdict::passed;
+    finished.push_back({rule, std::move(outcome)});
+    write_tap(std::cout, finished.size(), rule, finished.back().result);
     std::cout.flush();
   }
-  return all;
+  return finished;
 }
 
 command_status run_check(check_options& options, const names& command) {
-  const auto rules = chosen(options);
+  const auto rules = chosen_rules(options);
   std::optional<result_file> junit;
   if (!options.junit.empty()) junit.emplace(options.junit, junit_beginning);
   if (!options.data.empty()) options.settings.payloads = read_payloads(options.data);
   options.settings.run =
       static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
-  std::vector<finished_rule> all;
+  std::vector<finished_rule> finished;
   try {
-    all = run_rules(rules, options.settings, command);
+    finished = run_rules(rules, options.settings, command);
   } catch (const start_error& error) {
     std::cout << "Bail out! " << error.what() << '\n';
     throw command_error(command_status::setup_failed, error.what());
   }
   if (junit) {
-    write_junit(junit->stream(), boost::join(command, " "), all);
+    write_junit(junit->stream(), boost::join(command, " "), finished);
     junit->commit();
   }
   names too_slow;
-  for (const finished_rule& one : all) {
-    if (one.result.has_timed_out) too_slow.emplace_back(one.rule.name);
+  for (const finished_rule& rule : finished) {
+    if (rule.result.has_timed_out) too_slow.emplace_back(rule.rule.name);
   }
   if (!too_slow.empty()) {
     std::cerr << "kclxx check: not judged, since the child missed --timeout before it came to what "
                  "the rule is about: "
               << boost::join(too_slow, ", ") << '\n';
   }
-  if (count(all, result::verdict::failed) > 0 || !too_slow.empty()) {
+  if (count(finished, result::verdict::failed) > 0 || !too_slow.empty()) {
     return command_status::finding;
   }
-  if (count(all, result::verdict::passed) > 0) return command_status::ok;
+  if (count(finished, result::verdict::passed) > 0) return command_status::ok;
   std::cerr << "kclxx check: no result: every rule was skipped (the first: "
-            << all.front().result.seen << ")" << '\n';
+            << finished.front().result.seen << ")" << '\n';
   return command_status::finding;
 }
 
 void print_list(const std::vector<rule>& rules) {
-  for (const rule& candidate : rules) {
-    std::cout << candidate.name << '\t' << candidate.cites << '\t' << candidate.expected << '\n';
+  for (const rule& rule : rules) {
+    std::cout << rule.name << '\t' << rule.cites << '\t' << rule.expected << '\n';
   }
 }
 
@@ -152,7 +151,7 @@ void tool::add_check_command(CLI::App& app, invocation& run) {
       "no child");
   command.parse_complete_callback([options, &run] {
     if (!options->lists) return require_child(run);
-    check::print_list(check::chosen(*options));
+    check::print_list(check::chosen_rules(*options));
     throw CLI::Success();
   });
   add_option(command, "RULE", "--only", options->only, "Check these rules alone")->check(is_rule);

@@ -13,7 +13,7 @@
 namespace kclxx::check {
 
 lockstep_daemon& rule_context::start(const sequence_position& resume_at) {
-  end(daemon_);  // the one before ends first: it may hold what the next one needs
+  end(daemon_);  // first, since it may hold what the new child needs
   daemon_ =
       std::make_unique<lockstep_daemon>(starter_(), next_shard_id(), settings_.limits, resume_at);
   return *daemon_;
@@ -43,11 +43,11 @@ void rule_context::end() {
   end(daemon_);
 }
 
-// As Kinesis names them; the digits are a hash of what makes this child another one.
+// An id as Kinesis makes them, whose digits are a hash of the rule, the run and the child's number.
 std::string rule_context::next_shard_id() {
   kclxx::detail::fnv_hash hash;
   hash.add(rule_name_);
-  hash.add("/" + std::to_string(settings_.run) + "/" + std::to_string(++started_));
+  hash.add("/" + std::to_string(settings_.run) + "/" + std::to_string(++started_shards_));
   return shard_name(hash.value() % 1'000'000'000'000);
 }
 
@@ -86,10 +86,10 @@ std::string rule_context::payload(std::uint64_t number) const {
 }
 
 std::vector<std::string> rule_context::payloads(std::size_t count) const {
-  std::vector<std::string> all;
-  all.reserve(count);
-  for (std::uint64_t number = 0; number < count; ++number) all.push_back(payload(number));
-  return all;
+  std::vector<std::string> result;
+  result.reserve(count);
+  for (std::uint64_t number = 0; number < count; ++number) result.push_back(payload(number));
+  return result;
 }
 
 std::string rule_context::payload_of_size(std::size_t size) const {
@@ -107,14 +107,14 @@ void expect_persisted(const lockstep_daemon& daemon, const sequence_position& la
 }
 
 const std::vector<rule>& all_rules() {
-  static const std::vector<rule> all = [] {
-    std::vector<rule> rules;
+  static const std::vector<rule> rules = [] {
+    std::vector<rule> result;
     for (const auto part : {action_rules, line_rules, checkpoint_rules, ending_rules}) {
-      for (const rule& next : part()) rules.push_back(next);
+      for (const rule& rule : part()) result.push_back(rule);
     }
-    return rules;
+    return result;
   }();
-  return all;
+  return rules;
 }
 
 result run_rule(const rule& rule, const child_starter& starter, const settings& settings) {
@@ -156,7 +156,7 @@ void write_yaml(std::ostream& out, std::string_view name, std::string_view text)
   out << "  " << name << ": " << value << '\n';
 }
 
-/// For what comes after a test's number: '#' would begin a directive.
+/// The text for what follows a test's number in TAP, where '#' would begin a directive.
 std::string escaped(std::string_view text) {
   std::string out;
   for (const char c : tool::printable(text)) {
@@ -167,29 +167,31 @@ std::string escaped(std::string_view text) {
 }
 
 std::string seconds(std::chrono::milliseconds time) {
-  const std::string rest = std::to_string(time.count() % 1000);
-  return std::to_string(time.count() / 1000) + "." + std::string(3 - rest.size(), '0') + rest;
+  const std::string fraction = std::to_string(time.count() % 1000);
+  return std::to_string(time.count() / 1000) + "." + std::string(3 - fraction.size(), '0') +
+         fraction;
 }
 
-/// The text for XML 1.0, in content or in an attribute. What is not UTF-8 becomes U+FFFD; what XML
-/// cannot hold, or a reader could obey, becomes '?', but for newlines and tabs.
+/// The text for XML 1.0, in content or in an attribute. What is not UTF-8 becomes U+FFFD. A
+/// character that XML cannot hold, or that a terminal could obey, becomes '?', but for newlines and
+/// tabs.
 std::string xml(std::string_view text) {
-  std::string made;
+  std::string result;
   while (!text.empty()) {
     const kclxx::detail::character first = kclxx::detail::first_character(text);
     const bool is_layout = first.code == '\n' || first.code == '\t';
     const bool is_bad = (kclxx::detail::is_obeyed(first.code) && !is_layout) ||
                         first.code == 0xfffe || first.code == 0xffff;
-    made += !first.is_utf8      ? "\ufffd"
-            : is_bad            ? "?"
-            : first.code == '&' ? "&amp;"
-            : first.code == '<' ? "&lt;"
-            : first.code == '>' ? "&gt;"
-            : first.code == '"' ? "&quot;"
-                                : text.substr(0, first.size);
+    result += !first.is_utf8      ? "\ufffd"
+              : is_bad            ? "?"
+              : first.code == '&' ? "&amp;"
+              : first.code == '<' ? "&lt;"
+              : first.code == '>' ? "&gt;"
+              : first.code == '"' ? "&quot;"
+                                  : text.substr(0, first.size);
     text.remove_prefix(first.size);
   }
-  return made;
+  return result;
 }
 
 std::string see(const rule& rule) { return "docs/protocol.md, " + std::string(rule.cites); }
@@ -215,9 +217,9 @@ void write_case(std::ostream& out, const finished_rule& finished) {
 
 }  // namespace
 
-std::size_t count(const std::vector<finished_rule>& all, result::verdict verdict) {
+std::size_t count(const std::vector<finished_rule>& rules, result::verdict verdict) {
   return static_cast<std::size_t>(
-      std::count_if(all.begin(), all.end(),
+      std::count_if(rules.begin(), rules.end(),
                     [&](const finished_rule& finished) { return finished.result.is == verdict; }));
 }
 
@@ -251,14 +253,14 @@ void write_tap(std::ostream& out, std::size_t number, const rule& rule, const re
 }
 
 void write_junit(std::ostream& out, const std::string& command,
-                 const std::vector<finished_rule>& all) {
+                 const std::vector<finished_rule>& rules) {
   std::chrono::milliseconds took{};
-  for (const finished_rule& finished : all) took += finished.result.took;
-  out << junit_beginning << xml(command) << "\" tests=\"" << all.size() << "\" failures=\""
-      << count(all, result::verdict::failed) << "\" skipped=\""
-      << count(all, result::verdict::skipped) << "\" errors=\"0\" time=\"" << seconds(took)
+  for (const finished_rule& finished : rules) took += finished.result.took;
+  out << junit_beginning << xml(command) << "\" tests=\"" << rules.size() << "\" failures=\""
+      << count(rules, result::verdict::failed) << "\" skipped=\""
+      << count(rules, result::verdict::skipped) << "\" errors=\"0\" time=\"" << seconds(took)
       << "\">\n";
-  for (const finished_rule& finished : all) write_case(out, finished);
+  for (const finished_rule& finished : rules) write_case(out, finished);
   out << "</testsuite>\n";
 }
 

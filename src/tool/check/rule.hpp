@@ -18,7 +18,7 @@
 
 namespace kclxx::check {
 
-using namespace tool;  // the daemon that the rules are played by
+using namespace tool;  // lockstep_daemon, which plays the rules
 
 /// The child is right under the daemon, and could still do better; what() is how.
 class hint : public std::runtime_error {
@@ -32,38 +32,39 @@ struct settings {
   std::chrono::milliseconds quiet{200};
   /// How long an answer is kept back where the rule is that it may be late.
   std::chrono::milliseconds lateness{2000};
-  /// Records' data, which they have in turn; when there is none, a word that a child may not
-  /// understand.
+  /// The data of the records, in turn. When it is empty, the records have a word that a child may
+  /// not understand.
   std::vector<std::string> payloads{};
-  /// Data of a record at which the user's processor throws.
+  /// The data of a record at which the user's processor throws.
   std::optional<std::string> poison{};
-  /// Data of a record at which the user's processor prints text without a newline to its stdout.
+  /// The data of a record at which the user's processor prints text without a newline to stdout.
   std::optional<std::string> prints{};
-  /// Goes into the shards' ids, so that what a processor keeps by shard does not meet the next run.
+  /// Goes into the ids of the shards, so that a processor that keeps a state for each shard does
+  /// not find that of an earlier run.
   std::uint64_t run = 0;
 };
 
 using child_starter = std::function<std::unique_ptr<dialogue>()>;
 
-/// Where a rule's script finds children.
+/// Gives a rule's script its children.
 class rule_context {
  public:
   rule_context(std::string_view rule_name, const child_starter& starter,
                const check::settings& settings)
       : rule_name_(rule_name), starter_(starter), settings_(settings) {}
 
-  /// A new child, in the place of the one before, for a shard of its own. Nothing is sent yet.
+  /// Ends the last child, and starts a new one for a shard of its own. Nothing is sent yet.
   lockstep_daemon& start(const sequence_position& resume_at = sequence_position("TRIM_HORIZON"));
-  /// A new child that has answered initialize. Errors: not_applicable.
+  /// As start(), and the child has answered initialize. Errors: not_applicable.
   lockstep_daemon& start_initialized(
       const sequence_position& resume_at = sequence_position("TRIM_HORIZON"));
-
-  /// The same, and it has had the records 101 to 103.
+  /// As start_initialized(), and the child has answered the records 101 to 103.
   lockstep_daemon& start_with_batch();
 
   enum class former_child { ends_first, stays };
-  /// A new child for the shard of the last one, which resumes where that one's row is. Nothing is
-  /// sent yet. A former child that stays can be used on. Precondition: a child was started.
+  /// Starts a new child for the shard of the former child, at the position that is persisted.
+  /// Nothing is sent yet. A former child that stays can still be used. Precondition: there is a
+  /// former child.
   lockstep_daemon& start_again(former_child former);
 
   /// Small records with sequence numbers counted up from `first`.
@@ -71,18 +72,19 @@ class rule_context {
   /// User records of one aggregated record, with sub-sequence numbers counted up from `first`.
   [[nodiscard]] action aggregated_records(std::string_view sequence_number, std::size_t count,
                                           std::uint64_t first = 0) const;
-  /// A payload that the child understands, one of several.
+  /// A payload that the child understands. Different numbers give different ones, if there are any.
   [[nodiscard]] std::string payload(std::uint64_t number = 0) const;
-  /// The same, with blanks up to this size.
+  /// A payload that the child understands, with blanks up to this size.
   [[nodiscard]] std::string payload_of_size(std::size_t size) const;
 
   [[nodiscard]] const check::settings& settings() const noexcept { return settings_; }
   /// The end of what the last child wrote to stderr.
   [[nodiscard]] std::string error_text();
-  /// Ends the children. What is known of all of them then:
+  /// Ends the children.
   void end();
-  /// lockstep_daemon::refused, of the first that has it.
+  /// The first lockstep_daemon::refused of the children that were ended; empty when there is none.
   [[nodiscard]] const std::string& refused() const noexcept { return refused_; }
+  /// Whether a child that was ended has missed the time limit of a step.
   [[nodiscard]] bool has_timed_out() const noexcept { return has_timed_out_; }
 
  private:
@@ -94,7 +96,7 @@ class rule_context {
   std::string_view rule_name_;
   const child_starter& starter_;
   const check::settings& settings_;
-  std::uint64_t started_ = 0;
+  std::uint64_t started_shards_ = 0;
   std::string refused_;
   bool has_timed_out_ = false;
   std::unique_ptr<lockstep_daemon> former_;
@@ -109,16 +111,16 @@ struct rule {
   std::string_view name;      ///< what --only takes
   std::string_view expected;  ///< one sentence
   std::string_view cites;     ///< rules of docs/protocol.md: "P31" or "P41, P45"
-  std::string_view why;       ///< what comes of a breach under the real daemon
+  std::string_view why;       ///< what a breach leads to under the real daemon
   /// Returns when the child keeps the rule. Errors: breach, hint, not_applicable.
   void (*script)(rule_context&);
 };
 
-/// All of them, in the order in which they are reported. The first is initialize: what does not
-/// answer that is tried once.
+/// All rules, in the order in which they are reported. The first one is initialize: a child that
+/// breaks it is not tried with any other rule.
 const std::vector<rule>& all_rules();
 
-// The parts of it, a file each.
+// The parts of all_rules(). Each has a file of its own.
 std::span<const rule> action_rules();
 std::span<const rule> line_rules();
 std::span<const rule> checkpoint_rules();
@@ -127,14 +129,14 @@ std::span<const rule> ending_rules();
 struct result {
   enum class verdict { passed, failed, skipped };
   verdict is = verdict::passed;
-  std::string seen{};  ///< of a failed one; of a skipped one the reason; of a passed one a hint
-  std::string error_text{};  ///< of a failed one: the end of the child's stderr
+  std::string seen{};  ///< what a failed rule saw, why one was skipped, or a passed rule's hint
+  std::string error_text{};  ///< the end of the child's stderr, if the rule failed
   std::chrono::milliseconds took{};
-  /// Of a skipped one: the child missed the limit of a step, so a fault may be hidden.
+  /// The rule was skipped since the child missed the limit of a step, so a fault may be hidden.
   bool has_timed_out = false;
 };
 
-/// Errors: what the starter throws.
+/// Plays the rule's script. Errors: what the starter throws.
 result run_rule(const rule& rule, const child_starter& starter, const settings& settings);
 
 /// The version line and the plan.
@@ -148,13 +150,14 @@ struct finished_rule {
   check::result result;
 };
 
-std::size_t count(const std::vector<finished_rule>& all, result::verdict verdict);
+/// How many of the rules have this verdict.
+std::size_t count(const std::vector<finished_rule>& rules, result::verdict verdict);
 
-/// What write_junit writes first, by which an earlier result is known.
+/// The beginning of what write_junit() writes, which tells an earlier result from another file.
 inline constexpr std::string_view junit_beginning =
     "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"kclxx check -- ";
 /// The whole run as JUnit XML. `command` is what was checked.
 void write_junit(std::ostream& out, const std::string& command,
-                 const std::vector<finished_rule>& all);
+                 const std::vector<finished_rule>& rules);
 
 }  // namespace kclxx::check

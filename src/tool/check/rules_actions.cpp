@@ -73,7 +73,7 @@ void many_batches(rule_context& context) {
   }
 }
 
-/// What the rules on batches that come again expect at their end.
+/// The end of the rules on batches that come again: `last` is persisted, if the child checkpoints.
 void shut_down_at(lockstep_daemon& daemon, const sequence_position& last) {
   daemon.prepare(shutdown_requested());
   if (!daemon.checkpoints.empty()) expect_persisted(daemon, last);
@@ -93,7 +93,7 @@ void batch_twice(rule_context& context) {
   shut_down_at(daemon, sequence_position("106"));
 }
 
-/// A child that has the records 101 to 106, of which those after 103 are not persisted.
+/// A child that has answered the records 101 to 106, and cannot persist a position after 103.
 lockstep_daemon& with_records_in_flight(rule_context& context) {
   lockstep_daemon& daemon = context.start_initialized();
   daemon.row.set_fault([](const sequence_position& position) -> std::optional<std::string> {
@@ -105,8 +105,9 @@ lockstep_daemon& with_records_in_flight(rule_context& context) {
   return daemon;
 }
 
-/// It begins where the former child's row is, and gets what that one had in flight.
-void call_with_the_rest(const rule_context& context, lockstep_daemon& daemon) {
+/// Initializes a child at the position that the former one has persisted, and delivers the records
+/// up to 106 that follow it.
+void resume_to_106(const rule_context& context, lockstep_daemon& daemon) {
   const sequence_position position = daemon.row.checkpoint();
   std::uint64_t next = 101;
   while (sequence_position(std::to_string(next)) <= position) ++next;  // 103 at most is persisted
@@ -117,7 +118,7 @@ void call_with_the_rest(const rule_context& context, lockstep_daemon& daemon) {
 void resent_after_restart(rule_context& context) {
   with_records_in_flight(context).leave();
   lockstep_daemon& daemon = context.start_again(rule_context::former_child::ends_first);
-  call_with_the_rest(context, daemon);
+  resume_to_106(context, daemon);
   daemon.call(context.records(107, 3));
   shut_down_at(daemon, sequence_position("109"));
 }
@@ -126,7 +127,7 @@ void hand_over(rule_context& context) {
   lockstep_daemon& former = with_records_in_flight(context);
   former.row.lose();
   lockstep_daemon& next = context.start_again(rule_context::former_child::stays);
-  call_with_the_rest(context, next);
+  resume_to_106(context, next);
   former.call(context.records(107, 3));
   next.call(context.records(107, 3));
   former.call(lease_lost());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints before the shard's end. A child that never asks for one cannot break these.
+// Checkpoints before the shard's end. A child that never asks for a checkpoint breaks no rule here.
 #include <utility>
 
 #include "tool/check/rule.hpp"
@@ -26,7 +26,7 @@ void in_initialize(rule_context& context) {
 }
 
 void in_lease_lost(rule_context& context) {
-  // With a position that is still to be persisted, and without.
+  // When checkpoints are throttled, the child has a position that is still to be persisted.
   for (const bool is_throttled : {false, true}) {
     for (const auto& ending : {lease_lost(), old_shutdown("ZOMBIE"), old_shutdown("LEASE_LOST")}) {
       lockstep_daemon& daemon = context.start_initialized();
@@ -41,12 +41,12 @@ void in_lease_lost(rule_context& context) {
 constexpr const char* last_delivered = "204";
 
 struct delivered {
-  lockstep_daemon& to;
-  bool is_through;  // the end was answered
+  lockstep_daemon& daemon;
+  bool is_through;  ///< the end was answered
 };
 
-/// Delivers these, and then records with sub-sequence numbers that rise and fall, up to 204/0. A
-/// child that takes a greater sub-sequence number for a later position stops at 201/4.
+/// Plays these actions, and then records with sub-sequence numbers that rise and fall, up to 204/0.
+/// A child that takes a greater sub-sequence number for a later position stops at 201/4.
 delivered deliver(rule_context& context, lockstep_daemon& daemon, std::vector<action> actions) {
   actions.push_back(context.aggregated_records("201", 5));
   actions.push_back(context.records(202, 1));
@@ -58,7 +58,7 @@ delivered deliver(rule_context& context, lockstep_daemon& daemon, std::vector<ac
   return {daemon, is_through};
 }
 
-/// Numbers of one to three digits: compared as text, 9 would be more than 10 and 100.
+/// Delivers numbers of one to three digits: compared as text, 9 is more than 10 and 100.
 delivered many_positions(rule_context& context) {
   return deliver(context, context.start_initialized(sequence_position("6")),
                  {context.records(7, 2), context.records(9, 2), context.records(11, 1),
@@ -66,7 +66,7 @@ delivered many_positions(rule_context& context) {
 }
 
 void not_beyond(rule_context& context) {
-  const lockstep_daemon& daemon = many_positions(context).to;
+  const lockstep_daemon& daemon = many_positions(context).daemon;
   for (const checkpoint_seen& checkpoint : daemon.checkpoints) {
     const auto position = position_of(checkpoint);
     if (!position) throw breach(to_string(checkpoint) + ", which is no position");
@@ -121,7 +121,7 @@ void comes_again_after(rule_context& context, const std::string& error) {
     throw breach(to_string(failed) + " failed with " + error + " and did not come again; " +
                  to_string(daemon.row.checkpoint()) + " is persisted");
   }
-  // The last one: there is no later position whose checkpoint would cover it.
+  // The position of the last batch: no later checkpoint would cover it.
   lockstep_daemon& last = context.start_initialized();
   last.fail_writes(error, 1);
   last.call_all({context.records(101, 3), shutdown_requested()});
@@ -138,7 +138,7 @@ void dependency(rule_context& context) {
   comes_again_after(context, "KinesisClientLibDependencyException");
 }
 
-/// A child whose checkpoint in processRecords has failed for good, and has answered all the same.
+/// A child whose checkpoint in processRecords has failed for good, and that has answered the batch.
 lockstep_daemon& after_final_error(rule_context& context, const std::string& error) {
   lockstep_daemon& daemon = context.start_initialized();
   daemon.fail_writes(error, 1);
@@ -183,7 +183,7 @@ void lease_is_gone(rule_context& context) {
 void none_after_lease_is_gone(rule_context& context) {
   lockstep_daemon& daemon = context.start_initialized();
   daemon.row.lose();
-  // A child may ask for several in an action before it reads the first answer.
+  // A child may ask for several checkpoints in an action before it reads the first answer.
   std::size_t in_time = 0;
   bool is_through = true;
   bool has_failed = false;
@@ -214,10 +214,11 @@ struct shutdown {
   check::reaction reaction;
 };
 
-/// Two batches, then shutdownRequested with `count` writes that fail, or all.
+/// Plays two batches, then shutdownRequested, in which `count` writes fail, or every one.
 shutdown shut_down_with_failures(rule_context& context, const std::string& error,
                                  std::optional<int> count = std::nullopt) {
-  // A child that has persisted all has nothing to ask for, unless that failed.
+  // A child that has persisted everything has nothing to ask for. So in a second try the writes in
+  // the batches fail, too.
   for (const int failures_in_batches : {0, 2}) {
     lockstep_daemon& daemon = context.start_initialized();
     daemon.fail_writes("ThrottlingException", failures_in_batches);
@@ -257,10 +258,10 @@ void fails_at_shutdown(rule_context& context) {
 }
 
 void in_an_aggregate(rule_context& context) {
-  // What the child does when it starts before the aggregated record.
-  lockstep_daemon& other = context.start_initialized(sequence_position("200"));
-  other.attempt_all({context.aggregated_records("201", 5), shutdown_requested()});
-  const bool persists_all = other.row.checkpoint() == sequence_position("201", 4);
+  // Whether the child persists the aggregated record when it starts before it.
+  lockstep_daemon& reference = context.start_initialized(sequence_position("200"));
+  reference.attempt_all({context.aggregated_records("201", 5), shutdown_requested()});
+  const bool persists_all = reference.row.checkpoint() == sequence_position("201", 4);
   lockstep_daemon& daemon = context.start_initialized(sequence_position("201", 1));
   daemon.call(context.aggregated_records("201", 3, 2));
   const bool is_through = daemon.attempt_all({shutdown_requested()});
@@ -276,7 +277,7 @@ void in_an_aggregate(rule_context& context) {
 }
 
 void after_a_named_start(rule_context& context) {
-  // The first is what the others are compared with: whether all is persisted has its own rule.
+  // TRIM_HORIZON is the reference: whether everything is persisted after it has a rule of its own.
   for (const char* position : {"TRIM_HORIZON", "LATEST", "AT_TIMESTAMP"}) {
     lockstep_daemon& daemon = context.start_initialized(sequence_position(position));
     const bool is_through = daemon.attempt_all(
@@ -330,7 +331,7 @@ constexpr rule checkpoint_rule_list[] = {
      goes_on_after_final_error},
     {"unknown-checkpoint-error",
      "a checkpoint that fails with an error of an unknown name does not hang the child", "P12, P43",
-     "The error is the name of a Java class: an open set. The daemon waits for the status "
+     "The error is the name of an exception, one of an open set. The daemon waits for the status "
      "without a time limit.",
      unknown_error},
     {"lease-is-gone", "after a ShutdownException actions are still answered", "P42",

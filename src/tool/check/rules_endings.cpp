@@ -74,7 +74,7 @@ void fails_twice(rule_context& context) {
   }
 }
 
-/// The end cannot be persisted, for one of these reasons.
+/// A child that cannot persist the end, for one of these reasons, leaves without a status.
 void leaves_without_status(rule_context& context, std::initializer_list<const char*> errors) {
   for (const char* error : errors) {
     lockstep_daemon& daemon = context.start_with_batch();
@@ -212,7 +212,7 @@ void expect_answered(const reaction& reaction, const std::string& signal, const 
 
 void survives(rule_context& context, int number, const std::string& signal) {
   lockstep_daemon& daemon = context.start();
-  // Once it has read half of a line it is up.
+  // A child that has read half of a line has started.
   action first = daemon.initialize();
   const std::size_t half = first.line.size() / 2;
   daemon.write(first.line.substr(0, half), "");
@@ -257,8 +257,8 @@ constexpr std::string_view orphan =
     "The daemon is gone. A child that stays is an orphan, and may still do work that another "
     "worker has taken over.";
 
-// What cannot be provoked from outside: the user's processor throws, or prints. These need a
-// processor that does so at a record with the given data.
+// The rules about a processor that throws, or prints. Nothing from outside can make it do so: it
+// has to do so at a record with the given data.
 
 constexpr std::uint64_t poison_number = 105;
 
@@ -278,7 +278,7 @@ action poisoned_batch(const rule_context& context) {
   return records_of({context.payload(), poison_of(context), context.payload()}, poison_number - 1);
 }
 
-/// The last of many is the poison: one whose status comes first still has them to process.
+/// The last of many records is the poison: a child that answers first still has them to process.
 action long_poisoned_batch(const rule_context& context) {
   std::vector<std::string> payloads;
   for (std::uint64_t i = 0; i < 1000; ++i) payloads.push_back(context.payload(i));
@@ -286,8 +286,9 @@ action long_poisoned_batch(const rule_context& context) {
   return records_of(payloads, poison_number - 1);
 }
 
-/// A status does not mean that a record was processed: one that processes on a thread of its own
-/// fails later. So it has time, and further actions, as long as it answers.
+/// Whether the child survives the poison. A status does not mean that a record was processed: a
+/// child that processes on a thread of its own fails later. So it gets time, and further actions,
+/// as long as it answers.
 bool goes_on(const rule_context& context, lockstep_daemon& daemon, std::chrono::milliseconds time) {
   return daemon.attempt(poisoned_batch(context)).is_answered && !daemon.ends_within(time) &&
          daemon.attempt(context.records(107, 3)).is_answered &&
@@ -342,7 +343,7 @@ void earlier_work(rule_context& context) {
   const bool was_answered = daemon.attempt(poisoned_batch(context)).is_answered;
   if (daemon.checkpoints.empty()) throw not_applicable("it asked for no checkpoint");
   if (daemon.row.checkpoint() >= sequence_position("103")) return;
-  // Between two actions the daemon reads nothing.
+  // Between two actions the daemon reads nothing, so a checkpoint then is not answered (P25).
   if (was_answered) throw not_applicable("it failed after its status; see poison-exit");
   throw breach("the batch up to 103/0 was complete; " + to_string(daemon.row.checkpoint()) +
                " is persisted");

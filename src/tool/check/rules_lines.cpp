@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a line is, in both directions.
+// The form of the lines, in both directions.
 #include <optional>
 #include <utility>
 
@@ -10,10 +10,10 @@ namespace kclxx::check {
 
 namespace {
 
-// How the child writes, and how lines come to it, whatever is in them.
+// How the child writes lines, and how lines come to it, whatever they say.
 
-/// Two short lives with both endings, as far as the child goes along: these rules are about how
-/// it writes. `look` is called at the end of each, with the last reaction.
+/// Plays two short lives, with both endings, until the child leaves an action unanswered: the rules
+/// that use this are about how it writes. `look` is called after each life, with the last reaction.
 template <class Look>
 void short_lives(rule_context& context, Look look) {
   for (const auto& ending : {lease_lost(), shard_ended()}) {
@@ -38,8 +38,8 @@ void lines_complete(rule_context& context) {
 
 void newline_before(rule_context& context) {
   short_lives(context, [](const lockstep_daemon& daemon, const reaction&) {
-    if (daemon.glued > 0) {
-      throw hint(std::to_string(daemon.glued) + " of " + std::to_string(daemon.messages) +
+    if (daemon.glued_messages > 0) {
+      throw hint(std::to_string(daemon.glued_messages) + " of " + std::to_string(daemon.messages) +
                  " messages did not begin with a newline");
     }
   });
@@ -93,14 +93,14 @@ void line_in_pieces(rule_context& context) {
   daemon.write(whole.line.substr(0, half), "");
   const auto lines = daemon.drain(context.settings().quiet);
   if (!lines.empty()) throw breach("half a line was answered: " + in_quotes(lines.front()));
-  action rest = whole;
-  rest.line = whole.line.substr(half);
-  daemon.call(rest);
+  action second_half = whole;
+  second_half.line = whole.line.substr(half);
+  daemon.call(second_half);
 }
 
 void long_line_in_pieces(rule_context& context) {
   lockstep_daemon& daemon = context.start_initialized();
-  // Two, three and four bytes for a character: pieces of 8 KiB cut many of them.
+  // The characters have two, three and four bytes, so pieces of 8 KiB cut many of them.
   std::string long_key;
   for (int i = 0; i < 80; ++i) long_key += "\u00e9\u30ad\U0001F511";  // 240 of 256 characters
   action batch = context.records(101, 90);
@@ -120,8 +120,8 @@ void long_line_in_pieces(rule_context& context) {
   daemon.call(batch);
 }
 
-/// A batch and the shard's end, each with a child of its own: there children ask for checkpoints,
-/// and most wait for the answers. `change` sets the child's `write_answer`.
+/// Plays a batch and the shard's end, each to a child of its own: there children ask for
+/// checkpoints, and most of them wait for the answers. `change` sets lockstep_daemon::write_answer.
 template <class Change>
 void with_other_answers(rule_context& context, Change change) {
   bool is_judged = false;
@@ -189,10 +189,10 @@ void nothing_between(rule_context& context) {
   expect_silence(context.settings().lateness);  // a timer may write
 }
 
-// What may be in a line from the daemon.
+// What a line from the daemon may say.
 
-/// One record's fields, each as its JSON; those that are empty are left out. Data that is not given
-/// is a payload that the child understands.
+/// The JSON of each of a record's fields. A field with an empty text is left out. Data that is not
+/// given is a payload that the child understands.
 struct fields {
   std::optional<std::string> data{};
   std::string partition_key = R"("key")";
@@ -275,7 +275,7 @@ void unknown_objects(rule_context& context) {
   daemon.call(raw_records(record, 101));
 }
 
-/// An ending whose plain form is not answered has a rule of its own.
+/// An ending that the child does not answer in its plain form is not judged: another rule does so.
 void unknown_fields_in_ending(rule_context& context) {
   bool is_judged = false;
   for (action ending : {shutdown_requested(), lease_lost(), shard_ended()}) {
@@ -371,8 +371,9 @@ constexpr rule line_rule_list[] = {
     {"unread-answers", "the answers to checkpoints are read before they fill the pipe", "P39",
      "The daemon writes an answer before it reads on. A child that asks for hundreds of "
      "checkpoints "
-     "before it reads an answer fills both pipes: both wait for each other, and the shard hangs "
-     "without a message.",
+     "before it reads an answer fills both pipes. The daemon and the child then wait for one "
+     "another, "
+     "and the shard hangs without a message.",
      unread_answers},
     {"unknown-fields-in-answer",
      "fields of the answer to a checkpoint that the child does not know are ignored", "P13",

@@ -50,13 +50,14 @@ namespace {
 
 struct feed_options {
   std::uint64_t shards = 1;
-  std::string key;         ///< a separator, or a regular expression with a group; empty: the number
-  std::uint64_t rate = 0;  ///< lines in a second; 0: as fast as the children allow
-  std::uint64_t batch = 1000;
-  std::string state;  ///< a folder for the positions; empty: they are not kept
+  /// A separator, or a regular expression with a group; empty: the key is the line's number.
+  std::string key;
+  std::uint64_t rate = 0;      ///< lines in a second; 0: as fast as the children allow
+  std::uint64_t batch = 1000;  ///< the most records in a batch
+  std::string state;           ///< a folder for the positions; empty: they are not kept
   bool restarts = false;
-  std::chrono::milliseconds grace =
-      std::chrono::seconds(30);  ///< for children that are to shut down
+  /// How long the children may take to shut down.
+  std::chrono::milliseconds grace = std::chrono::seconds(30);
   std::vector<std::string> command{};
 };
 
@@ -64,19 +65,22 @@ struct feed_options {
 struct fed_line {
   std::string data;
   std::string key;
-  std::chrono::milliseconds arrived{};
-  std::uint64_t checksum = 0;  ///< of the shard's lines up to this one
+  std::chrono::milliseconds arrived{};  ///< since 1970
+  std::uint64_t checksum = 0;           ///< that of the shard's lines up to here
 };
 
 using namespace std::chrono_literals;
 
-// What the reader is ahead of a child, and what is kept for the next child.
-constexpr std::size_t most_waiting = std::size_t{16} << 20;
-constexpr std::size_t most_uncovered = std::size_t{256} << 20;
-constexpr std::size_t most_in_line = std::size_t{8} << 20;  // of data
-// As the daemon: it waits without a limit.
+/// How many bytes of lines may wait for a child: the reader of the input is no further ahead.
+constexpr std::size_t max_waiting_bytes = std::size_t{16} << 20;
+/// How many bytes of delivered lines are kept for the next child, until a checkpoint covers them.
+constexpr std::size_t max_uncovered_bytes = std::size_t{256} << 20;
+/// A batch ends with the record that exceeds this size of data.
+constexpr std::size_t max_batch_bytes = std::size_t{8} << 20;
+/// The daemon waits for a child without a limit, and so does feed.
 constexpr time_limits unlimited{std::chrono::hours(24 * 365), std::chrono::hours(24 * 365)};
-constexpr int most_deaths = 3;  // one after another, with nothing covered
+/// After so many deaths of children at the same position no other child is started.
+constexpr int max_deaths_in_row = 3;
 
 std::size_t size_of(const fed_line& line) { return line.data.size() + line.key.size() + 100; }
 
@@ -85,7 +89,7 @@ sequence_position position_at(std::uint64_t number) {
                      : sequence_position(std::to_string(number));
 }
 
-/// How many lines a position covers. All of the shard's positions are numbers of lines.
+/// How many lines a position covers. The shard's sequence numbers are numbers of lines.
 std::uint64_t number_at(const sequence_position& position) {
   return position.is_number() ? std::stoull(std::string(position.sequence_number())) : 0;
 }
@@ -98,8 +102,8 @@ std::chrono::milliseconds since_1970() {
 /// One shard of `kclxx feed`: the lines that wait for it, and the daemon that is played to its
 /// child. The n-th line of a shard has the sequence number n.
 ///
-/// Thread safety: run() has a thread of its own; the figures are read when it has returned; the
-/// rest may be called from any thread.
+/// Thread safety: run() has a thread of its own. Figures may be read when it has returned. stop()
+/// may be called from any thread, all else from the thread that reads the input.
 class fed_shard {
  public:
   /// Lifetime: the options and the state outlive it.
@@ -111,12 +115,10 @@ class fed_shard {
         delivered_(begin_.count()),
         covered_(begin_) {}
 
-  // The thread that reads the input calls these.
-
-  /// Whether all lines have come that an earlier run has covered.
+  /// Whether the input has had all lines that an earlier run has covered.
   [[nodiscard]] bool is_recognized() const noexcept { return read_.count() >= begin_.count(); }
-  /// True: an earlier run has covered the line, the shard's next one, and it is not to be put.
-  /// Errors: command_error when these lines are other ones.
+  /// Counts the shard's next line. True: an earlier run has covered it, so it must not be put.
+  /// Errors: command_error when the earlier run has covered different lines.
   [[nodiscard]] bool pass_over(std::string_view line) {
     if (!state_.is_kept()) return false;
     read_.add(line);
@@ -133,55 +135,57 @@ class fed_shard {
     refuse_input("it has only " + std::to_string(read_.count()) + " of the " +
                  std::to_string(begin_.count()) + " lines that were covered of " + id_);
   }
-  /// The checksum of the lines so far.
+  /// The checksum of the lines that were counted.
   [[nodiscard]] std::uint64_t checksum() const noexcept { return read_.checksum(); }
 
   /// Blocking: while the child is too far behind. Errors: std::bad_alloc.
   void put(std::vector<fed_line> lines) {
     std::unique_lock lock(mutex_);
     for (fed_line& line : lines) {
-      changed_.wait(lock, [this] { return waiting_bytes_ < most_waiting || is_stopped_; });
+      changed_.wait(lock, [this] { return waiting_bytes_ < max_waiting_bytes || is_stopped_; });
       if (is_stopped_) return;
       ++put_;
       waiting_bytes_ += size_of(line);
       waiting_.push_back(std::move(line));
-      if (waiting_bytes_ >= most_waiting) changed_.notify_all();
+      if (waiting_bytes_ >= max_waiting_bytes) changed_.notify_all();
     }
     changed_.notify_all();
   }
 
-  /// No line comes any more; those that wait are still delivered.
+  /// Tells that no line follows. The lines that wait are still delivered.
   void end_input() {
     const std::lock_guard lock(mutex_);
     input_ended_ = true;
     changed_.notify_all();
   }
 
-  /// What waits is not delivered; the child is asked to shut down after its action.
+  /// The lines that wait are not delivered. The child is asked to shut down after its action.
   void stop() {
     const std::lock_guard lock(mutex_);
     is_stopped_ = true;
     changed_.notify_all();
   }
 
-  /// Plays until the input ended, it was stopped, or its child has failed.
+  /// Plays to one child after another, until the input has ended, stop() was called, or a child has
+  /// died and no other is to be started.
   void run() {
     try {
       for (bool is_over = false; !is_over;) {
         const int earlier_deaths = deaths_;
-        play();
+        play_to_child();
         const bool has_died = deaths_ > earlier_deaths;
-        const std::lock_guard lock(mutex_);
-        is_over = !has_died || !options_.restarts || deaths_in_row_ == most_deaths || is_stopped_;
+        const std::lock_guard lock(mutex_);  // for is_stopped_
+        is_over =
+            !has_died || !options_.restarts || deaths_in_row_ == max_deaths_in_row || is_stopped_;
         has_given_up_ = has_died && is_over;
       }
     } catch (const cancelled&) {
-      was_left_ = true;
+      was_cancelled_ = true;
     } catch (...) {
       error_ = std::current_exception();
       has_given_up_ = true;
     }
-    stop();  // whoever puts lines does not wait
+    stop();  // the thread that puts lines must not wait for this one
   }
 
   [[nodiscard]] const std::string& id() const noexcept { return id_; }
@@ -192,14 +196,15 @@ class fed_shard {
   [[nodiscard]] std::uint64_t covered_before() const noexcept { return begin_.count(); }
   /// How many children have died.
   [[nodiscard]] int deaths() const noexcept { return deaths_; }
-  /// Lines that wait are delivered to no child any more.
+  /// A child has died, or there was an error, and lines that wait are not delivered.
   [[nodiscard]] bool has_given_up() const noexcept { return has_given_up_; }
   /// The command was cancelled before the child had shut down.
-  [[nodiscard]] bool was_left() const noexcept { return was_left_; }
-  /// What ended it, if that was neither a child nor the command's end.
+  [[nodiscard]] bool was_cancelled() const noexcept { return was_cancelled_; }
+  /// The error that has ended run(), if it was neither a child's death nor a cancellation.
   [[nodiscard]] const std::exception_ptr& error() const noexcept { return error_; }
 
  private:
+  /// What take_batch() has found.
   enum class next { batch, nothing, end };
 
   [[noreturn]] void refuse_input(const std::string& reason) const {
@@ -207,8 +212,7 @@ class fed_shard {
                                                      state_.folder() + ": " + reason);
   }
 
-  // One child.
-  void play() {
+  void play_to_child() {
     auto child =
         std::make_unique<child_dialogue>(options_.command, child_dialogue::error_output::passed_on);
     lockstep_daemon daemon(std::move(child), id_, unlimited, position_at(covered_.count()));
@@ -251,22 +255,22 @@ class fed_shard {
 
   next take_batch() {
     std::unique_lock lock(mutex_);
-    const bool is_full = uncovered_bytes_ >= most_uncovered;
+    const bool is_full = uncovered_bytes_ >= max_uncovered_bytes;
     const auto has_something = [&] {
       return is_stopped_ || (!is_full && (input_ended_ || !waiting_.empty()));
     };
-    // Not for ever: a child that dies meanwhile is found.
+    // The wait has a limit, so that a child that dies meanwhile is noticed.
     if (!changed_.wait_for(lock, is_full ? 1s : 200ms, has_something)) {
       throw_if_cancelled();
       if (!is_full) return next::nothing;
       if (!std::exchange(has_told_limit_, true)) {
         say("waits for a checkpoint: 256 MiB of lines are kept that none covers");
       }
-      return next::batch;  // of no record, in which the child can ask for one
+      return next::batch;  // it is empty, and gives the child an occasion for a checkpoint
     }
     if (is_stopped_) return next::end;
     std::size_t bytes = 0;
-    while (!waiting_.empty() && batch_.size() < options_.batch && bytes < most_in_line) {
+    while (!waiting_.empty() && batch_.size() < options_.batch && bytes < max_batch_bytes) {
       bytes += waiting_.front().data.size();
       waiting_bytes_ -= size_of(waiting_.front());
       batch_.push_back(std::move(waiting_.front()));
@@ -292,22 +296,22 @@ class fed_shard {
     return records_action(records, behind);
   }
 
-  /// What a position covers. It is a number of lines however the child has written it; a place
-  /// before the first record covers none, and what was covered stays so.
+  /// The lines that a position covers: at least those that were covered before. A position before
+  /// the first record, such as TRIM_HORIZON, covers no line.
   [[nodiscard]] covered_lines lines_up_to(const sequence_position& position) const {
     const std::uint64_t count = number_at(position);
     if (count <= covered_.count()) return covered_;
     return {count, state_.is_kept() ? uncovered_checksums_[count - covered_.count() - 1] : 0};
   }
 
-  // Before the child hears of it, as the daemon's own.
+  /// Writes a checkpoint before it is answered, as the daemon does.
   std::optional<std::string> store(const sequence_position& position) {
     try {
       state_.store(id_, lines_up_to(position));
       return std::nullopt;
     } catch (const std::system_error& error) {
       if (!std::exchange(has_told_store_, true)) say(error.what());
-      return "KinesisClientLibDependencyException";  // the lease table does not answer
+      return "KinesisClientLibDependencyException";  // as if the lease table did not answer
     }
   }
 
@@ -331,7 +335,7 @@ class fed_shard {
     ++deaths_in_row_;
     say("a child failed: " + what);
     if (!options_.restarts) return;
-    if (deaths_in_row_ == most_deaths) {
+    if (deaths_in_row_ == max_deaths_in_row) {
       say("3 children have failed at the same place: no other one is started");
       return;
     }
@@ -347,7 +351,8 @@ class fed_shard {
 
   void say(const std::string& what) const {
     const std::string line = "kclxx feed: " + id_ + ": " + printable(what) + "\n";
-    const std::error_code ignored = io::write_all(STDERR_FILENO, line);  // other threads write, too
+    // In one write, since the threads of other shards write, too.
+    const std::error_code ignored = io::write_all(STDERR_FILENO, line);
     static_cast<void>(ignored);
   }
 
@@ -356,9 +361,11 @@ class fed_shard {
   const feed_state& state_;
   const covered_lines begin_;
 
-  // The thread that reads the input alone uses this.
+  /// The lines that the input has had. Only the thread that reads the input uses it.
   covered_lines read_;
 
+  /// Guards the members up to is_stopped_. changed_ wakes the reader when there is room for lines,
+  /// and the thread of run() when there are lines, or none will follow.
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<fed_line> waiting_;
@@ -367,17 +374,18 @@ class fed_shard {
   bool input_ended_ = false;
   bool is_stopped_ = false;
 
-  // Of the thread that runs.
+  // Only the thread of run() uses the members below, until it has ended.
   std::vector<fed_line> batch_;
-  std::deque<fed_line> uncovered_;  // delivered; kept for the next child
+  std::deque<fed_line> uncovered_;  ///< with --restart: delivered lines that no checkpoint covers
   std::size_t uncovered_bytes_ = 0;
-  std::deque<std::uint64_t> uncovered_checksums_;  // with a state: after each delivered line
-  std::uint64_t delivered_;                        // up to which line
+  /// With a state: the checksum after each delivered line that no checkpoint covers.
+  std::deque<std::uint64_t> uncovered_checksums_;
+  std::uint64_t delivered_;  ///< the number of the last line that was delivered
   covered_lines covered_;
   int deaths_ = 0;
-  int deaths_in_row_ = 0;  // without a position that is covered
+  int deaths_in_row_ = 0;  ///< since the last checkpoint that covered a line
   bool has_given_up_ = false;
-  bool was_left_ = false;
+  bool was_cancelled_ = false;
   bool has_told_store_ = false;
   bool has_told_limit_ = false;
   std::exception_ptr error_;
@@ -385,7 +393,7 @@ class fed_shard {
 
 using steady = std::chrono::steady_clock;
 
-constexpr std::size_t longest_key = 256;  // characters, in Kinesis
+constexpr std::size_t max_key_characters = 256;  // Kinesis' limit
 
 /// The partition key of a line.
 class key_of_line {
@@ -408,7 +416,7 @@ class key_of_line {
 
   [[nodiscard]] std::string operator()(std::string_view line, std::uint64_t number) const {
     if (pattern_) {
-      // The matcher takes a call for each character.
+      // The matcher makes a call for each character, so a longer line could exhaust the stack.
       line = line.substr(0, 1000);
       std::match_results<std::string_view::const_iterator> found;
       if (!std::regex_search(line.begin(), line.end(), found, *pattern_)) return fit(line);
@@ -420,10 +428,10 @@ class key_of_line {
 
  private:
   static std::string fit(std::string_view text) {
-    std::string key(protocol::replace_invalid_utf8(text.substr(0, 4 * longest_key)));
+    std::string key(protocol::replace_invalid_utf8(text.substr(0, 4 * max_key_characters)));
     std::size_t characters = 0;
     const auto is_beyond = [&characters](char c) {
-      return (static_cast<unsigned char>(c) & 0xC0) != 0x80 && ++characters > longest_key;
+      return (static_cast<unsigned char>(c) & 0xC0) != 0x80 && ++characters > max_key_characters;
     };
     key.erase(std::find_if(key.begin(), key.end(), is_beyond), key.end());
     return key.empty() ? "-" : key;
@@ -433,7 +441,7 @@ class key_of_line {
   std::string separator_;
 };
 
-/// What decides on the shard of a line.
+/// The options that decide on the shard of a line.
 std::string division_of(const feed_options& options) {
   return "shards " + std::to_string(options.shards) + ", key '" + options.key + "'";
 }
@@ -454,7 +462,7 @@ class feed {
   command_status run() {
     install_signal_handlers(ignored_signals::stay_ignored);
     const first_signal_call on_signal([this] { stop(); });
-    std::optional<command_error> bad_line;  // what came before it is delivered
+    std::optional<command_error> bad_line;  // it is thrown once the lines before it are delivered
     try {
       begin_once_recognized();
       read_input();
@@ -480,29 +488,30 @@ class feed {
  private:
   using lines_by_shard = std::vector<std::vector<fed_line>>;
 
-  /// Starts the children when the input has all lines that an earlier run has covered, in all
-  /// shards: nothing of another input is delivered.
+  /// Starts the children once each shard has had the lines that an earlier run has covered. Before,
+  /// the input may be that of another state, of which nothing must be delivered.
   void begin_once_recognized() {
     const auto is_recognized = [](const fed_shard& shard) { return shard.is_recognized(); };
     if (!threads_.empty() || !std::all_of(shards_.begin(), shards_.end(), is_recognized)) return;
     for (fed_shard& shard : shards_) {
-      const std::lock_guard lock(mutex_);  // a thread is counted before it is over
+      // The thread takes the lock at its end, so it is counted before it is subtracted.
+      const std::lock_guard lock(mutex_);
       threads_.emplace_back([this, &shard] {
         shard.run();
         if (shard.has_given_up()) stop();
         const std::lock_guard lock(mutex_);
-        --running_;
+        --running_shards_;
         changed_.notify_all();
       });
-      ++running_;
+      ++running_shards_;
     }
   }
 
-  /// Blocking: until all children have left. False: they were to shut down, and the grace time is
-  /// over; they get the end of their input now.
+  /// Waits until all children have left. False: the grace time for their shutdown is over, and the
+  /// end of their input follows.
   bool await_shards() {
     std::unique_lock lock(mutex_);
-    const auto are_over = [this] { return running_ == 0; };
+    const auto are_over = [this] { return running_shards_ == 0; };
     changed_.wait(lock, [&] { return are_over() || is_stopped_; });
     if (changed_.wait_for(lock, options_.grace, are_over)) return true;
     std::cerr << "kclxx feed: children have not shut down within " + to_text(options_.grace) +
@@ -520,18 +529,20 @@ class feed {
       changed_.notify_all();
     }
     const std::uint64_t wakes = 1;
-    static_cast<void>(::write(wake_.get(), &wakes, sizeof wakes) == sizeof wakes);  // there is room
+    // An eventfd always has room for this.
+    static_cast<void>(::write(wake_.get(), &wakes, sizeof wakes) == sizeof wakes);
     for (fed_shard& shard : shards_) shard.stop();
   }
 
-  /// False: it was stopped, or the time came first.
+  /// Waits for input, or with `until` for this time. False: stop() was called, or the time has
+  /// come.
   [[nodiscard]] bool wait_for_input(std::optional<steady::time_point> until) const {
     for (;;) {
       pollfd both[] = {{wake_.get(), POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
       int time = -1;
       if (until) {
-        const auto left = std::chrono::ceil<std::chrono::milliseconds>(*until - steady::now());
-        time = static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 60'000));
+        const auto wait = std::chrono::ceil<std::chrono::milliseconds>(*until - steady::now());
+        time = static_cast<int>(std::clamp<std::int64_t>(wait.count(), 0, 60'000));
       }
       const int ready = ::poll(both, until ? 1 : 2, time);
       if (ready == -1 && errno == EINTR) continue;
@@ -561,12 +572,12 @@ class feed {
   }
 
   void take(std::string_view line, lines_by_shard& lines) {
-    std::string key = key_(line, number_ + 1);
+    std::string key = key_(line, lines_read_ + 1);
     if (line.size() + key.size() > max_record) {
       hand_over(lines);
       refuse();
     }
-    ++number_;
+    ++lines_read_;
     std::size_t index = 0;
     if (shards_.size() > 1) {
       detail::fnv_hash hash;
@@ -584,25 +595,27 @@ class feed {
 
   [[noreturn]] void refuse() const {
     throw command_error(command_status::bad_transcript,
-                        "stdin:" + std::to_string(number_ + 1) +
+                        "stdin:" + std::to_string(lines_read_ + 1) +
                             ": the line is too long: with its partition key a record has at most " +
                             std::to_string(max_record) + " bytes");
   }
 
-  /// With --rate. What is held until the input is recognized does not wait.
+  /// With --rate, waits until the next line is due. Lines before the children are started do not
+  /// wait.
   void await_turn(lines_by_shard& lines) {
     if (options_.rate == 0 || threads_.empty()) return;
-    if (paced_ == 0) began_ = steady::now();
-    const auto due =
-        began_ + std::chrono::duration_cast<steady::duration>(std::chrono::duration<double>(
-                     static_cast<double>(paced_) / static_cast<double>(options_.rate)));
-    ++paced_;
+    if (paced_lines_ == 0) first_paced_line_ = steady::now();
+    const auto due = first_paced_line_ +
+                     std::chrono::duration_cast<steady::duration>(std::chrono::duration<double>(
+                         static_cast<double>(paced_lines_) / static_cast<double>(options_.rate)));
+    ++paced_lines_;
     if (due - steady::now() < std::chrono::milliseconds(5)) return;
     hand_over(lines);
     static_cast<void>(wait_for_input(due));
   }
 
-  /// Before the children are started the lines are held.
+  /// Puts the lines into their shards. Before the children are started it leaves them where they
+  /// are.
   void hand_over(lines_by_shard& lines) {
     if (threads_.empty()) return;
     for (std::size_t i = 0; i < lines.size(); ++i) {
@@ -620,7 +633,7 @@ class feed {
       if (shard.deaths() == 1) std::cout << "; 1 child died";
       if (shard.deaths() > 1) std::cout << "; " << shard.deaths() << " children died";
       std::cout << "\n";
-      if (shard.covered() < shard.delivered() || shard.was_left()) {
+      if (shard.covered() < shard.delivered() || shard.was_cancelled()) {
         status = std::max(status, command_status::finding);
       }
       if (shard.has_given_up()) status = std::max(status, command_status::child_failed);
@@ -634,17 +647,17 @@ class feed {
   feed_state state_;
   io::descriptor wake_;
   std::deque<fed_shard> shards_;
-  /// Guards what follows; is_stopped_ may be read without it.
+  /// Guards is_stopped_, which may be read without it, and running_shards_.
   std::mutex mutex_;
   std::condition_variable changed_;
   std::atomic<bool> is_stopped_ = false;
-  std::size_t running_ = 0;  // shards whose threads are not over
+  std::size_t running_shards_ = 0;
 
-  // The thread that reads the input alone uses what follows.
-  std::uint64_t number_ = 0;  // of the line that was read last
-  std::uint64_t paced_ = 0;   // lines that --rate has counted
-  steady::time_point began_{};
-  std::vector<std::jthread> threads_;  // of the shards, once the input is recognized
+  // Only the thread that reads the input uses the members below.
+  std::uint64_t lines_read_ = 0;
+  std::uint64_t paced_lines_ = 0;  ///< lines that have waited for --rate
+  steady::time_point first_paced_line_{};
+  std::vector<std::jthread> threads_;  ///< of the shards; empty until the input is recognized
 };
 
 void add_options(CLI::App& command, feed_options& options) {
@@ -667,9 +680,15 @@ void add_options(CLI::App& command, feed_options& options) {
       .add_option_function<std::string>(
           "--transcript",
           [&options](const std::string& folder) {
+            std::error_code error;
+            const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+            if (error) {
+              throw CLI::ValidationError(
+                  "--transcript starts this program, found by /proc, which is not mounted here: "
+                  "mount -t proc proc /proc");
+            }
             // kclxx capture between the daemon and each child.
-            options.command = {std::filesystem::read_symlink("/proc/self/exe").string(), "capture",
-                               "--output", folder, "--"};
+            options.command = {program.string(), "capture", "--output", folder, "--"};
           },
           "Write a transcript of each child here, for kclxx replay")
       ->type_name("DIR");
@@ -690,7 +709,7 @@ void add_feed_command(CLI::App& app, invocation& run) {
       {"feed",
        "Makes each line of stdin a record, and plays the daemon to a child for each shard.\n"
        "At the end of the input, and at the first signal, the children are asked to shut down.\n"
-       "Exit status: 1 a child did not checkpoint all, 3 a child failed, 4 a line is too long.",
+       "Exit status: 1 a record was not checkpointed, 3 a child failed, 4 a line is too long.",
        "kclxx feed -- ./my_processor < views.jsonl\n"
        "  kclxx feed --shards 4 --key , --state positions -- ./my_processor < views.jsonl"},
       child_use::required, run);

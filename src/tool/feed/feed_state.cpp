@@ -17,12 +17,13 @@ namespace kclxx::tool {
 
 namespace {
 
-/// A program may keep positions by the names of its shards for years: 48 bits.
-constexpr std::size_t digits_of_run = 12;
+/// A program may keep positions by the names of its shards for years, so two runs must not get the
+/// same name by chance: it has 48 random bits.
+constexpr std::size_t run_digits = 12;
 constexpr std::string_view head = "kclxx feed 2\nrun ";
 constexpr const char* hexadecimal = "0123456789abcdef";
 
-/// Reads the whole text as a number. False: it is none.
+/// Reads the whole text as a number. False: it is no number.
 bool parse(std::string_view text, std::uint64_t& number, int base) {
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, number, base);
@@ -32,7 +33,7 @@ bool parse(std::string_view text, std::uint64_t& number, int base) {
 }  // namespace
 
 feed_state::feed_state(std::string folder, const std::string& division)
-    : folder_(std::move(folder)), run_(random_digits(digits_of_run)) {
+    : folder_(std::move(folder)), run_(random_digits(run_digits)) {
   if (!is_kept()) return;
   make_private_directory(folder_);
   const std::string name = folder_ + "/feed";
@@ -49,9 +50,9 @@ feed_state::feed_state(std::string folder, const std::string& division)
     if (size != static_cast<ssize_t>(content.size())) cannot_set_up(name, "written");
     return;
   }
-  const std::string run = text.starts_with(head) ? text.substr(head.size(), digits_of_run) : "";
-  const std::size_t line = head.size() + digits_of_run;
-  if (run.size() != digits_of_run || run.find_first_not_of(hexadecimal) != std::string::npos ||
+  const std::string run = text.starts_with(head) ? text.substr(head.size(), run_digits) : "";
+  const std::size_t line = head.size() + run_digits;
+  if (run.size() != run_digits || run.find_first_not_of(hexadecimal) != std::string::npos ||
       text.size() < line + 2 || text[line] != '\n' || text.back() != '\n') {
     cannot_set_up(name + " is not of this version of kclxx feed: name another folder");
   }

@@ -10,7 +10,7 @@
 
 namespace kclxx::tool {
 
-/// The first lines of a shard: how many they are, and a checksum, by which they are recognized.
+/// The first lines of a shard: how many there are, and a checksum that recognizes them.
 class covered_lines {
  public:
   covered_lines() = default;
@@ -20,7 +20,7 @@ class covered_lines {
     ++count_;
     detail::fnv_hash hash(checksum_);
     hash.add(line);
-    hash.add("\n");  // no line has one
+    hash.add("\n");  // so that lines are not taken for others with the same characters
     checksum_ = hash.value();
   }
 
@@ -33,24 +33,25 @@ class covered_lines {
   std::uint64_t checksum_ = 0;
 };
 
-/// The names of the shards of `kclxx feed`, and with --state what earlier runs have covered of
-/// them. The folder is locked against another feed.
+/// The names of the shards of `kclxx feed`, and with --state the lines of each that earlier runs
+/// have covered. The folder is locked against another feed.
 ///
-/// Thread safety: store() may be called from different threads for different shards.
+/// Thread safety: store() may be called from different threads for different shards, the other
+/// functions from one thread.
 class feed_state {
  public:
   /// `folder`: empty without --state; then nothing is kept, and the names are new.
-  /// `division`: what decides on the shard of a line, one line of text.
+  /// `division`: the options that decide on the shard of a line, as one line of text.
   /// Errors: command_error when the folder is in use, of another division or another version.
   feed_state(std::string folder, const std::string& division);
 
   [[nodiscard]] bool is_kept() const noexcept { return !folder_.empty(); }
   [[nodiscard]] const std::string& folder() const noexcept { return folder_; }
-  /// "shardId-000000000003-5f0c9e2103ab": no other state, and no run without one, has this name.
+  /// "shardId-000000000003-5f0c9e2103ab". No other state has this name, and no run without a state.
   [[nodiscard]] std::string name_of_shard(std::uint64_t number) const;
-  /// Errors: command_error.
+  /// The lines that earlier runs have covered. Errors: command_error.
   [[nodiscard]] covered_lines covered(const std::string& shard) const;
-  /// Blocking: until the file system took it. Errors: std::exception.
+  /// Blocking: until the file system has taken it. Errors: std::exception.
   void store(const std::string& shard, const covered_lines& covered) const;
 
  private:
@@ -58,7 +59,7 @@ class feed_state {
 
   std::string folder_;
   io::descriptor lock_;
-  std::string run_;
+  std::string run_;  ///< random digits that end the names of the shards
 };
 
 }  // namespace kclxx::tool

@@ -22,23 +22,24 @@ using protocol::action_kind;
 
 constexpr std::int64_t some_millis_behind = 1200;
 constexpr std::chrono::milliseconds arrival{1'700'000'000'000};
-/// Limits on what is kept of a child that floods us.
-constexpr std::size_t most_kept = 1000;
-constexpr std::size_t most_early = 100'000;
-constexpr std::size_t most_checkpoints = 100'000;
+// Limits on what is kept of a child that writes without end.
+constexpr std::size_t max_kept = 1000;
+constexpr std::size_t max_early_lines = 100'000;
+constexpr std::size_t max_checkpoints = 100'000;
 constexpr std::string_view retry_option = " (--retry-limit)";
 
 action action_of(action_kind kind) {
   return {kind, protocol::action_name(kind), daemon_model::action_line(kind)};
 }
 
-/// A message whose fields are at fault; what else the daemon skips is not a message.
+/// Whether the line is a message that has a wrong field. Other lines that the daemon skips are
+/// none.
 bool is_field_fault(const daemon_model::skipped& line) {
   using reason = daemon_model::ignored_line::reason;
   return line.because == reason::unknown_field || line.because == reason::wrong_type;
 }
 
-/// A child is right to ask again after any other.
+/// Whether a child is right to ask again after this error.
 bool may_succeed_later(std::string_view error) {
   return error != "ShutdownException" && error != "InvalidStateException" &&
          error != "IllegalArgumentException";
@@ -57,20 +58,21 @@ action records_of(const std::vector<std::string>& payloads, std::uint64_t first)
   std::vector<std::string> numbers;
   numbers.reserve(payloads.size());
   for (std::size_t i = 0; i < payloads.size(); ++i) numbers.push_back(std::to_string(first + i));
-  std::vector<record> all;
+  std::vector<record> records;
   for (std::size_t i = 0; i < payloads.size(); ++i) {
-    all.emplace_back(record::fields{payloads[i], "key", numbers[i], 0, arrival});
+    records.emplace_back(record::fields{payloads[i], "key", numbers[i], 0, arrival});
   }
-  return records_action(all, some_millis_behind);
+  return records_action(records, some_millis_behind);
 }
 
 action aggregated_records_of(const std::vector<std::string>& payloads,
                              std::string_view sequence_number, std::size_t first) {
-  std::vector<record> all;
+  std::vector<record> records;
   for (const std::string& payload : payloads) {
-    all.emplace_back(record::fields{payload, "key", sequence_number, first + all.size(), arrival});
+    records.emplace_back(
+        record::fields{payload, "key", sequence_number, first + records.size(), arrival});
   }
-  return records_action(all, some_millis_behind);
+  return records_action(records, some_millis_behind);
 }
 
 action raw_records(std::string_view records, std::uint64_t largest,
@@ -92,7 +94,7 @@ action old_shutdown(std::string_view reason) {
 }
 
 action unknown_action() {
-  // To the model it is a batch without records: a checkpoint would be answered as there.
+  // The model takes it for a batch without records, and answers a checkpoint as it does there.
   return {action_kind::process_records, "tomorrowsAction",
           R"({"action":"tomorrowsAction","level":1})"};
 }
@@ -147,9 +149,9 @@ action lockstep_daemon::initialize() const {
 
 void lockstep_daemon::fail_writes(std::string error, std::optional<int> count,
                                   std::optional<sequence_position> only) {
-  row.set_fault([error = std::move(error), left = count, only = std::move(only)](
+  row.set_fault([error = std::move(error), failures = count, only = std::move(only)](
                     const sequence_position& position) mutable -> std::optional<std::string> {
-    if ((only && position != *only) || (left && (*left)-- <= 0)) return std::nullopt;
+    if ((only && position != *only) || (failures && (*failures)-- <= 0)) return std::nullopt;
     return error;
   });
 }
@@ -174,8 +176,8 @@ void lockstep_daemon::prepare(const action& action) {
 }
 
 void lockstep_daemon::call_all(const std::vector<action>& actions) {
-  for (const action& next : actions) {
-    const auto reaction = attempt(next);
+  for (const action& action : actions) {
+    const auto reaction = attempt(action);
     if (reaction.is_answered) continue;
     for (const checkpoint_seen& checkpoint : checkpoints) {
       if (checkpoint.error) throw breach(reaction.seen);
@@ -186,12 +188,12 @@ void lockstep_daemon::call_all(const std::vector<action>& actions) {
 
 bool lockstep_daemon::attempt_all(const std::vector<action>& actions) {
   return std::all_of(actions.begin(), actions.end(),
-                     [this](const action& next) { return attempt(next).is_answered; });
+                     [this](const action& action) { return attempt(action).is_answered; });
 }
 
 reaction lockstep_daemon::attempt(const action& action,
                                   std::optional<std::chrono::milliseconds> limit) {
-  send(action);  // what keeps the child from reading shows in its output
+  send(action);  // a child that does not read shows why in its output
   return await(action, limit);
 }
 
@@ -202,7 +204,7 @@ void lockstep_daemon::send(const action& action) {
 }
 
 void lockstep_daemon::write(std::string_view text, std::string_view end) {
-  if (is_sending_) return;  // an answer that the child does not read
+  if (is_sending_) return;  // the child does not read an answer
   child_->send(text, end);
   is_sending_ = true;
   keep_lines(child_->now() + limits_.step, true);
@@ -228,15 +230,15 @@ void lockstep_daemon::wait_until_read() {
 reaction lockstep_daemon::await(const action& action,
                                 std::optional<std::chrono::milliseconds> limit) {
   const auto time = limit.value_or(limits_.step);
-  wait_ = {child_->now() + time, time, limit ? "" : " (--timeout)"};
+  status_limit_ = {child_->now() + time, time, limit ? "" : " (--timeout)"};
   for (;;) {
-    auto last = next_line(wait_.deadline);
+    auto last = next_line(status_limit_.deadline);
     if (last.what == event_kind::line) {
       reaction so_far = take(last.line);
       if (so_far.is_answered || so_far.is_wrong) return so_far;
       if (is_stuck_) return {false, false, false, {}, explain_stuck(action)};
-      if (child_->now() < wait_.deadline) continue;
-      last = {event_kind::timed_out};  // a flood of lines is no answer
+      if (child_->now() < status_limit_.deadline) continue;
+      last = {event_kind::timed_out};  // a child that writes without end has not answered
     }
     const bool is_gone = last.what == event_kind::end_of_output;
     has_timed_out_ |= !is_gone;
@@ -253,10 +255,10 @@ dialogue::event lockstep_daemon::next_event(dialogue::clock::time_point deadline
 }
 
 dialogue::event lockstep_daemon::next_line(dialogue::clock::time_point deadline) {
-  if (!early_.empty()) {
-    taken_ = std::move(early_.front());
-    early_.pop_front();
-    return {event_kind::line, taken_};
+  if (!early_lines_.empty()) {
+    taken_line_ = std::move(early_lines_.front());
+    early_lines_.pop_front();
+    return {event_kind::line, taken_line_};
   }
   if (output_ended_) return {event_kind::end_of_output};
   for (;;) {
@@ -266,9 +268,9 @@ dialogue::event lockstep_daemon::next_line(dialogue::clock::time_point deadline)
 }
 
 void lockstep_daemon::keep_lines(dialogue::clock::time_point deadline, bool until_sent) {
-  while (!output_ended_ && !(until_sent && !is_sending_) && early_.size() < most_early) {
+  while (!output_ended_ && !(until_sent && !is_sending_) && early_lines_.size() < max_early_lines) {
     const auto event = next_event(deadline);
-    if (event.what == event_kind::line) early_.emplace_back(event.line);
+    if (event.what == event_kind::line) early_lines_.emplace_back(event.line);
     if (event.what == event_kind::timed_out || child_->now() >= deadline) return;
   }
 }
@@ -292,20 +294,12 @@ reaction lockstep_daemon::take(std::string_view line) {
   bool is_message = true;
   for (const auto& event : out) {
     if (const auto* answer = std::get_if<daemon_model::answered>(&event)) {
-      if (checkpoints.size() < most_checkpoints) {
-        checkpoints.push_back({during, answer->asked, answer->error, last, largest});
-        const bool has_rule =
-            during == action_kind::initialize || during == action_kind::lease_lost;
-        if (answer->error && !answer->attempted && !has_rule && refused.empty()) {
-          refused = "the daemon refuses " + to_string(checkpoints.back()) + " in " +
-                    protocol::action_name(during) + ": " + *answer->error + "; " + to_string(last) +
-                    " was persisted, " + to_string(largest) + " the largest delivered";
-        }
-      }
+      keep_checkpoint({during, answer->asked, answer->error, last, largest},
+                      answer->attempted.has_value());
       give(*answer);
     } else if (const auto* skip = std::get_if<daemon_model::skipped>(&event)) {
       is_message = is_field_fault(*skip);
-      if (noise.size() < most_kept) noise.push_back({skip->line, skip->why, is_message});
+      if (noise.size() < max_kept) noise.push_back({skip->line, skip->why, is_message});
     } else if (std::holds_alternative<daemon_model::returned>(event)) {
       reaction.is_answered = true;
     } else if (const auto* wrong = std::get_if<daemon_model::worker_ended>(&event)) {
@@ -316,16 +310,28 @@ reaction lockstep_daemon::take(std::string_view line) {
   }
   if (is_message) {
     ++messages;
-    if (!std::exchange(is_after_blank_, false)) ++glued;
+    if (!std::exchange(is_after_blank_, false)) ++glued_messages;
   }
   return reaction;
+}
+
+void lockstep_daemon::keep_checkpoint(const checkpoint_seen& checkpoint, bool was_attempted) {
+  if (checkpoints.size() == max_checkpoints) return;
+  checkpoints.push_back(checkpoint);
+  const bool has_rule =
+      checkpoint.during == action_kind::initialize || checkpoint.during == action_kind::lease_lost;
+  if (!checkpoint.error || was_attempted || has_rule || !refused.empty()) return;
+  refused = "the daemon refuses " + to_string(checkpoint) + " in " +
+            protocol::action_name(checkpoint.during) + ": " + *checkpoint.error + "; " +
+            to_string(checkpoint.last) + " was persisted, " + to_string(checkpoint.largest) +
+            " the largest delivered";
 }
 
 void lockstep_daemon::give(const daemon_model::answered& answer) {
   is_stuck_ = !write_answer(answer.line);
   const bool may_retry = answer.error && may_succeed_later(*answer.error);
-  if (may_retry && wait_.option != retry_option) {
-    wait_ = {child_->now() + limits_.retries, limits_.retries, retry_option};
+  if (may_retry && status_limit_.option != retry_option) {
+    status_limit_ = {child_->now() + limits_.retries, limits_.retries, retry_option};
   }
 }
 
@@ -334,8 +340,8 @@ std::string lockstep_daemon::explain(const action& action, const dialogue::event
   if (last.what == event_kind::end_of_output) {
     text += "its output ended, " + end_text();
   } else {
-    text += "none within " + to_text(wait_.limit);
-    text += wait_.option;
+    text += "none within " + to_text(status_limit_.limit);
+    text += status_limit_.option;
   }
   if (!last.line.empty()) text += "; without a newline at its end: " + in_quotes(last.line);
   if (!checkpoints.empty() && checkpoints.back().error) {
@@ -362,7 +368,7 @@ std::vector<std::string> lockstep_daemon::drain(std::chrono::milliseconds time) 
     const auto event = next_line(deadline);
     const bool is_line = event.what == event_kind::line;
     if (is_line) is_after_blank_ = event.line.empty();
-    if (!event.line.empty() && lines.size() < most_kept) lines.emplace_back(event.line);
+    if (!event.line.empty() && lines.size() < max_kept) lines.emplace_back(event.line);
     if (!is_line || child_->now() >= deadline) return lines;
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <filesystem>
 #include <initializer_list>
 #include <iostream>
@@ -8,6 +9,7 @@
 #include <regex>
 #include <string>
 #include <string_view>
+#include <sys/stat.h>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -24,14 +26,15 @@ namespace fs = std::filesystem;
 
 namespace {
 
+/// What the project of a form has in addition. Each text begins with the separator that it needs.
 struct project_form {
   const char* name;
-  const char* find = "";  // for its CMakeLists.txt
-  const char* link = "";
-  const char* example = "hello";    // data of a record
-  const char* components = "";      // of kclxx
-  const char* arguments = "";       // of the program
-  const char* build_packages = "";  // for its Dockerfile
+  const char* find = "";            ///< lines of CMakeLists.txt
+  const char* link = "";            ///< libraries
+  const char* example = "hello";    ///< the data of a record
+  const char* components = "";      ///< arguments of find_package(kclxx)
+  const char* arguments = "";       ///< arguments of the program
+  const char* build_packages = "";  ///< Debian packages for the Dockerfile
   const char* runtime_packages = "";
 };
 constexpr std::array forms{
@@ -56,14 +59,14 @@ struct new_options {
 
 using replacements = std::initializer_list<std::pair<std::string_view, std::string>>;
 
-std::string replaced(std::string_view text, replacements all) {
+std::string replaced(std::string_view text, replacements pairs) {
   std::string result(text);
-  for (const auto& [from, to] : all) boost::replace_all(result, from, to);
+  for (const auto& [from, to] : pairs) boost::replace_all(result, from, to);
   return result;
 }
 
-/// What a template is called in the project; nothing when it is another form's. A form's own ones
-/// are FORM.cpp and FORM_test.cpp, or a sample of that name.
+/// The name of a template's file in the project; empty when the template belongs to another form.
+/// The templates of a form are FORM.cpp and FORM_test.cpp, or a sample of that name.
 std::string name_in_project(const fs::path& name, const new_options& options) {
   for (const project_form& form : forms) {
     const std::string own = form.name;
@@ -78,7 +81,7 @@ std::string name_in_project(const fs::path& name, const new_options& options) {
 
 void write_project(const fs::path& folder, const new_options& options) {
   const project_form& form = *std::find_if(
-      forms.begin(), forms.end(), [&](const auto& one) { return one.name == options.form; });
+      forms.begin(), forms.end(), [&](const auto& form) { return form.name == options.form; });
   const std::string example = form.example;
   const bool has_quotes = example.find('"') != std::string::npos;
   const std::string literal = has_quotes ? "R\"(" + example + ")\"" : '"' + example + '"';
@@ -109,20 +112,20 @@ void write_project(const fs::path& folder, const new_options& options) {
 
 void make_project(const new_options& options) {
   const fs::path folder = options.name;
-  std::error_code error;
-  if (!fs::create_directory(folder, error)) {
-    cannot_set_up(error ? options.name + " cannot be made: " + error.message()
-                        : options.name + " is there already");
+  if (::mkdir(folder.c_str(), 0777) == -1) {
+    if (errno == EEXIST) cannot_set_up(options.name + " is there already");
+    cannot_set_up(folder, "made");
   }
   try {
     write_project(folder, options);
   } catch (...) {
-    fs::remove_all(folder, error);
+    std::error_code ignored;
+    fs::remove_all(folder, ignored);
     throw;
   }
   std::cout << "made " << options.name << ". To build and test it:\n  cd " << options.name
-            << "\n  cmake -S . -B build && cmake --build build && ctest --test-dir build\n"
-            << "To run it on a local Kinesis: ./run-local" << std::endl;
+            << "\n  cmake -S . -B build && cmake --build build && ctest --test-dir build\n";
+  if (fs::exists(folder / "run-local")) std::cout << "To run it on a local Kinesis: ./run-local\n";
 }
 
 std::string not_a_name(const std::string& text) {
@@ -130,7 +133,7 @@ std::string not_a_name(const std::string& text) {
   if (!std::regex_match(text, allowed)) {
     return text + " is no name: 3 to 63 of a-z 0-9 _ -, the first a letter";
   }
-  // CMP0037: the program is a target of this name.
+  // The program is a target of this name, and CMake's policy CMP0037 reserves these.
   static const std::regex of_cmake(
       "all|clean|edit_cache|help|install|package|package_source|preinstall|"
       "rebuild_cache|test");
@@ -152,7 +155,7 @@ void add_new_command(CLI::App& app, invocation& run) {
   auto options = std::make_shared<new_options>();
   command
       .add_option("NAME", options->name,
-                  "Of the folder, the program, the application and the stream")
+                  "The name of the folder, the program, the application and the stream")
       ->required()
       ->check(CLI::Validator(not_a_name, ""));
   std::vector<std::string> names;

@@ -19,9 +19,9 @@ namespace kclxx::tool {
 
 namespace {
 
-std::atomic<int> the_signal{0};
+std::atomic<int> signal_of_cancellation{0};
 
-std::stop_source& stop() {
+std::stop_source& cancellation() {
   static std::stop_source source;
   return source;
 }
@@ -32,13 +32,14 @@ std::stop_source& stop() {
   std::_Exit(128 + signal);
 }
 
-/// What the first signal calls in place of cancelling. The mutex is held during the call, so that
-/// who takes the function away waits for its end.
-struct first_call {
+/// The function that the first signal calls in place of cancelling.
+struct replacement {
+  /// Guards `function`. It is held during the call: the destructor of a first_signal_call, which
+  /// takes the function away, waits for the end of the call.
   std::mutex mutex;
   std::function<void()> function;
 
-  /// False: there is none, or no longer.
+  /// Calls the function, and takes it away. False: there was none.
   bool take() {
     const std::lock_guard lock(mutex);
     const auto taken = std::exchange(function, nullptr);
@@ -47,12 +48,13 @@ struct first_call {
   }
 };
 
-first_call& first() {
-  static first_call call;
-  return call;
+replacement& replacement_of_first_signal() {
+  static replacement function;
+  return function;
 }
 
-/// A thread of its own takes the signals: what the command does meanwhile does not matter.
+/// Takes the signals on a thread of its own, so that it does not matter what the command does
+/// meanwhile.
 class signal_thread {
  public:
   signal_thread() {
@@ -63,13 +65,13 @@ class signal_thread {
   signal_thread(const signal_thread&) = delete;
   signal_thread& operator=(const signal_thread&) = delete;
 
-  void take(ignored_signals those) {
-    std::packaged_task<void()> add([this, those] {
+  void take(ignored_signals ignored) {
+    std::packaged_task<void()> add([this, ignored] {
       for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
         struct sigaction action {};
         ::sigaction(number, nullptr, &action);
         const bool is_ignored = action.sa_handler == SIG_IGN;
-        if (!is_ignored || those == ignored_signals::are_taken) signals_.add(number);
+        if (!is_ignored || ignored == ignored_signals::are_taken) signals_.add(number);
       }
     });
     auto added = add.get_future();
@@ -82,9 +84,11 @@ class signal_thread {
     signals_.async_wait([this](boost::system::error_code error, int number) {
       if (error) return;
       await();
-      if (first().take()) return;
+      if (replacement_of_first_signal().take()) return;
       if (cancellation_signal() == 0) return cancel(number);
-      the_signal = number;  // the command may notice its children's end, and leave first
+      // The command's thread may notice the end of the children below, and leave by cancellation
+      // before this thread does: then by this signal, too.
+      signal_of_cancellation = number;
       kill_children();
       leave_by(number);
     });
@@ -97,31 +101,32 @@ class signal_thread {
 
 }  // namespace
 
-void install_signal_handlers(ignored_signals those) {
-  stop();  // outlives the thread
-  first();
+void install_signal_handlers(ignored_signals ignored) {
+  // Both are made before the thread, so that they outlive it.
+  cancellation();
+  replacement_of_first_signal();
   static signal_thread thread;
-  thread.take(those);
+  thread.take(ignored);
 }
 
 first_signal_call::first_signal_call(std::function<void()> function) {
-  const std::lock_guard lock(first().mutex);
-  first().function = std::move(function);
+  const std::lock_guard lock(replacement_of_first_signal().mutex);
+  replacement_of_first_signal().function = std::move(function);
 }
 
 first_signal_call::~first_signal_call() {
-  const std::lock_guard lock(first().mutex);
-  first().function = nullptr;
+  const std::lock_guard lock(replacement_of_first_signal().mutex);
+  replacement_of_first_signal().function = nullptr;
 }
 
 void cancel(int signal) {
-  the_signal = signal;
-  stop().request_stop();
+  signal_of_cancellation = signal;
+  cancellation().request_stop();
 }
 
-std::stop_token cancellation_token() noexcept { return stop().get_token(); }
+std::stop_token cancellation_token() noexcept { return cancellation().get_token(); }
 
-int cancellation_signal() noexcept { return the_signal.load(); }
+int cancellation_signal() noexcept { return signal_of_cancellation.load(); }
 
 void throw_if_cancelled() {
   if (cancellation_signal() != 0) throw cancelled();

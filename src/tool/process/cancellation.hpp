@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SIGINT, SIGTERM or SIGHUP to a command that has started programs: a child gets the end of its
-// input, another program the signal, and those that do not leave are killed.
+// What SIGINT, SIGTERM or SIGHUP does to a command that has started programs: a child gets the end
+// of its input, another program the signal, and a program that does not leave is killed.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@
 
 namespace kclxx::tool {
 
-/// Thrown by what waits, once the signal came.
+/// Functions that wait throw it once the command is cancelled.
 class cancelled : public std::exception {
  public:
   [[nodiscard]] const char* what() const noexcept override { return "cancelled"; }
@@ -22,32 +22,30 @@ class cancelled : public std::exception {
 
 enum class ignored_signals { stay_ignored, are_taken };
 
-/// From here on the first of the signals cancels, and a second one ends the process at once,
-/// with its children.
-/// A signal that is ignored may stay so: then somebody wants it. A later call takes the signals
-/// that an earlier one has left ignored, and leaves no signal that is taken. Thread safety: may be
-/// called from any thread. Errors: std::system_error.
-void install_signal_handlers(ignored_signals those);
+/// From now on the first signal cancels the command, and a second signal ends the process at once,
+/// with its children. `ignored`: what becomes of a signal that is ignored where the tool is
+/// started. A later call takes signals that an earlier call has left ignored; it gives no signal
+/// back. Thread safety: may be called from any thread. Errors: std::system_error.
+void install_signal_handlers(ignored_signals ignored);
 
-/// While it exists the first of the signals calls the function and does nothing else; the second
-/// one then cancels, and the third one ends the process. There is one at a time. The function is
-/// called on the signals' thread, and must not wait for the destructor.
+/// While it exists, the first signal calls the function and does nothing else; the second signal
+/// then cancels, and the third one ends the process. There is one such object at a time. The
+/// function is called on the signals' thread, and must not wait for the destructor.
 class first_signal_call {
  public:
   explicit first_signal_call(std::function<void()> function);
-  /// Blocking: while the function runs. Then it is not called any more.
+  /// The function is not called after it. Blocking: while the function runs.
   ~first_signal_call();
   first_signal_call(const first_signal_call&) = delete;
   first_signal_call& operator=(const first_signal_call&) = delete;
 };
 
-/// As the first of the signals, without one: `signal` is what programs that were started get.
-/// Thread safety: may be called from any thread.
+/// Cancels the command as `signal` would. Thread safety: may be called from any thread.
 void cancel(int signal);
 
-/// Its stop is requested when the signal comes.
+/// A token whose stop is requested when the command is cancelled.
 [[nodiscard]] std::stop_token cancellation_token() noexcept;
-/// 0, or the signal's number.
+/// The number of the signal that has cancelled the command; 0 when none has.
 [[nodiscard]] int cancellation_signal() noexcept;
 /// Errors: cancelled.
 void throw_if_cancelled();
@@ -62,8 +60,8 @@ class cancellable_loop {
 
   [[nodiscard]] boost::asio::io_context& context() noexcept { return context_; }
 
-  /// Blocking: until a handler was called. False: the deadline came first.
-  /// A deadline in the past calls a handler that is ready. Errors: cancelled.
+  /// Calls one handler. False: none was ready before the deadline, which may lie in the past.
+  /// Blocking: until the deadline. Errors: cancelled.
   bool run_one(clock::time_point deadline) {
     throw_if_cancelled();
     const bool has_run = context_.run_one_until(deadline) > 0 || context_.poll_one() > 0;
@@ -75,7 +73,7 @@ class cancellable_loop {
   boost::asio::io_context context_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{
       context_.get_executor()};
-  // Ends a run_one() that is waiting.
+  /// Ends a run_one() that is waiting: it then throws.
   std::stop_callback<std::function<void()>> on_cancelled_{
       cancellation_token(), [this] { boost::asio::post(context_, [] {}); }};
 };

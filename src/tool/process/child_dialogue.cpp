@@ -21,12 +21,12 @@ namespace {
 
 constexpr std::size_t read_size = std::size_t{64} << 10;
 constexpr std::size_t kept_of_stderr = 2000;
-constexpr std::size_t longest_error_line = std::size_t{1} << 20;
-constexpr int pieces_in_pipe = 16;
-// As many as can be ready at once: those of the four descriptors.
-constexpr int most_handlers_when_late = 4;
+constexpr std::size_t max_error_line = std::size_t{1} << 20;
+constexpr int max_reads_of_full_pipe = 16;
+// Each of the four descriptors can have a handler that is ready at the deadline.
+constexpr int max_handlers_after_deadline = 4;
 
-// A handler and not SIG_IGN, which a child would inherit.
+// Sets a handler and not SIG_IGN, which a child would inherit.
 void survive_broken_pipes() {
   static const bool once = [] {
     struct sigaction nothing {};
@@ -53,7 +53,7 @@ child_dialogue::child_dialogue(const std::vector<std::string>& command, error_ou
 }
 
 child_dialogue::~child_dialogue() {
-  if (cancellation_signal() != 0) {  // what it writes to stderr until it leaves is for its user
+  if (cancellation_signal() != 0) {  // the user wants to see why the child does not leave
     close_input();
     close(output_);
     process_.killed_at = clock::now() + child_process::grace_time;
@@ -64,10 +64,10 @@ child_dialogue::~child_dialogue() {
 }
 
 void child_dialogue::send(std::string_view text, std::string_view end) {
-  is_broken_ = !input_.is_open();
-  if (is_broken_) return;
-  unsent_.assign(text).append(end);
-  written_ = 0;
+  must_report_broken_ = !input_.is_open();
+  if (must_report_broken_) return;
+  queued_text_.assign(text).append(end);
+  written_bytes_ = 0;
 }
 
 void child_dialogue::kill(int signal) noexcept {
@@ -76,8 +76,8 @@ void child_dialogue::kill(int signal) noexcept {
 }
 
 void child_dialogue::close_input() noexcept {
-  unsent_.clear();
-  is_sent_ = false;
+  queued_text_.clear();
+  must_report_sent_ = false;
   close(input_);
 }
 
@@ -87,24 +87,25 @@ void child_dialogue::abandon() noexcept {
   close(error_);
 }
 
-void child_dialogue::close(stream& one) noexcept {
+void child_dialogue::close(stream& pipe) noexcept {
   boost::system::error_code ignored;
-  one.close(ignored);
+  pipe.close(ignored);
 }
 
 bool child_dialogue::is_all_read() {
   if (!input_.is_open()) return true;
-  int left = 0;
-  return !is_sending() && (::ioctl(input_.native_handle(), FIONREAD, &left) == -1 || left == 0);
+  int unread_bytes = 0;
+  return !is_sending() &&
+         (::ioctl(input_.native_handle(), FIONREAD, &unread_bytes) == -1 || unread_bytes == 0);
 }
 
 child_dialogue::event child_dialogue::next(clock::time_point deadline, output child_lines) {
-  int late_handlers = 0;  // a child that floods stderr has a deadline, too
+  int late_handlers = 0;  // their number is limited, so that a flood of stderr ends at the deadline
   for (;;) {
     write_some();
-    // First: the time of a callback begins here.
-    if (std::exchange(is_sent_, false)) return {event_kind::sent};
-    if (std::exchange(is_broken_, false)) return {event_kind::input_broken};
+    // Before any line is taken: the time of a callback begins when its line is sent.
+    if (std::exchange(must_report_sent_, false)) return {event_kind::sent};
+    if (std::exchange(must_report_broken_, false)) return {event_kind::input_broken};
     const bool reads = child_lines == output::is_read;
     if (reads) {
       if (auto line = take_line()) return *line;
@@ -112,7 +113,7 @@ child_dialogue::event child_dialogue::next(clock::time_point deadline, output ch
     }
     await_readiness(reads);
     if (clock::now() >= deadline) ++late_handlers;
-    if (late_handlers > most_handlers_when_late || !loop_.run_one(deadline)) {
+    if (late_handlers > max_handlers_after_deadline || !loop_.run_one(deadline)) {
       return {event_kind::timed_out, lines_.rest()};
     }
   }
@@ -144,30 +145,31 @@ std::optional<child_exit> child_dialogue::wait_exit(clock::time_point deadline) 
   while (ended_.is_open()) {
     if (!loop_.run_one(deadline)) return std::nullopt;
   }
-  // What is in the pipe; somebody else may hold it open.
-  for (int left = pieces_in_pipe; left > 0 && error_.is_open() && loop_.run_one({}); --left) {
+  // Reads what is in the pipe. Another process may hold it open, and write without end.
+  for (int reads = 0; reads < max_reads_of_full_pipe && error_.is_open() && loop_.run_one({});
+       ++reads) {
   }
   return process_.wait();
 }
 
 void child_dialogue::write_some() {
   while (is_sending() && !awaits_input_) {
-    const std::string_view rest = std::string_view(unsent_).substr(written_);
-    const ssize_t n = ::write(input_.native_handle(), rest.data(), rest.size());
+    const std::string_view unwritten = std::string_view(queued_text_).substr(written_bytes_);
+    const ssize_t n = ::write(input_.native_handle(), unwritten.data(), unwritten.size());
     if (n == -1) {
       if (errno == EINTR) continue;
       if (errno == EAGAIN) return;
       close_input();  // EPIPE
-      is_broken_ = true;
+      must_report_broken_ = true;
       return;
     }
-    written_ += static_cast<std::size_t>(n);
-    is_sent_ = !is_sending();
+    written_bytes_ += static_cast<std::size_t>(n);
+    must_report_sent_ = !is_sending();
   }
 }
 
 void child_dialogue::read_some() {
-  read_at_ = clock::now();
+  last_read_ = clock::now();
   char* const target = lines_.prepare(read_size);
   ssize_t n = 0;
   do {
@@ -194,7 +196,7 @@ void child_dialogue::take_error(std::string_view text) {
   error_text_.append(text);
   const std::size_t size = error_text_.size();
   if (passes_errors_on_) {
-    pass_on_error(size < longest_error_line ? error_text_.rfind('\n') + 1 : size);
+    pass_on_error(size < max_error_line ? error_text_.rfind('\n') + 1 : size);
   } else if (size > 2 * kept_of_stderr) {
     error_text_.erase(0, size - kept_of_stderr);
   }
@@ -210,21 +212,21 @@ std::string child_dialogue::error_text() {
   while (loop_.run_one({})) {
   }
   if (error_text_.size() <= kept_of_stderr) return error_text_;
-  // From the beginning of a line, if there is one.
+  // The text begins with a whole line, if it has one.
   std::string text = error_text_.substr(error_text_.size() - kept_of_stderr);
   const std::size_t line = text.find('\n');
   return line + 1 < text.size() ? text.substr(line + 1) : text;
 }
 
-// As the daemon's reader, takes text before the end of the output for a line, too.
+// Takes text before the end of the output for a line, too, as the daemon's reader does.
 std::optional<child_dialogue::event> child_dialogue::take_line() {
   std::string_view line;
   if (!lines_.next(line)) {
-    dropped_ += lines_.cut_rest(max_line);
+    dropped_bytes_ += lines_.cut_rest(max_line);
     if (output_.is_open() || lines_.rest().empty()) return std::nullopt;
     line = lines_.take_rest();
   }
-  return event{event_kind::line, line, line.size() + std::exchange(dropped_, 0), read_at_};
+  return event{event_kind::line, line, line.size() + std::exchange(dropped_bytes_, 0), last_read_};
 }
 
 }  // namespace kclxx::tool

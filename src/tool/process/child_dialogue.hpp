@@ -18,15 +18,15 @@
 namespace kclxx::tool {
 
 /// The dialogue with a process, which has a process group of its own. While a line of any size is
-/// written, what the child writes is read, so neither side can block the other. Its stderr is read
-/// all the time, as the daemon reads it.
+/// written, what the child writes is read, so that neither side can block the other. Its stderr is
+/// read all the time, as the daemon reads it.
 ///
 /// Memory: `max_line` and two reads for the child's lines, and the line that is sent.
 /// Errors: next() and wait_exit() throw cancelled.
 /// Thread safety: none. SIGPIPE gets a handler that does nothing, in the whole process.
 class child_dialogue final : public dialogue {
  public:
-  /// Of a longer line from the child the beginning is kept, about this much.
+  /// About how many bytes of a line from the child are kept: the beginning of a longer line.
   static constexpr std::size_t max_line = std::size_t{1} << 20;
 
   /// What becomes of the child's stderr: its end is kept for error_text(), or its lines go to this
@@ -51,8 +51,8 @@ class child_dialogue final : public dialogue {
  private:
   using stream = boost::asio::posix::stream_descriptor;
 
-  static void close(stream& one) noexcept;
-  [[nodiscard]] bool is_sending() const noexcept { return written_ < unsent_.size(); }
+  static void close(stream& pipe) noexcept;
+  [[nodiscard]] bool is_sending() const noexcept { return written_bytes_ < queued_text_.size(); }
   void write_some();
   std::optional<event> take_line();
   void read_some();
@@ -61,7 +61,7 @@ class child_dialogue final : public dialogue {
   void pass_on_error(std::size_t size);
   void await_readiness(bool reads);
 
-  cancellable_loop loop_;  // first: no handler is called once the rest is gone
+  cancellable_loop loop_;  ///< the first member: its handlers use the members below
   child_process process_;
   stream input_{loop_.context()};
   stream output_{loop_.context()};
@@ -69,20 +69,21 @@ class child_dialogue final : public dialogue {
   stream ended_{loop_.context()};
   bool passes_errors_on_;
   std::array<char, 4096> error_chunk_{};
-  std::string error_text_;  // its end, or a line that is not yet complete
+  /// The end of stderr, or with passes_errors_on_ a line that is not complete yet.
+  std::string error_text_;
   bool was_killed_ = false;
   bool awaits_input_ = false;
   bool awaits_output_ = false;
   bool awaits_end_ = false;
 
-  std::string unsent_;
-  std::size_t written_ = 0;  // of it
-  bool is_sent_ = false;     // not yet reported
-  bool is_broken_ = false;   // the same
+  std::string queued_text_;
+  std::size_t written_bytes_ = 0;  ///< how much of queued_text_ is in the pipe
+  bool must_report_sent_ = false;
+  bool must_report_broken_ = false;
 
-  line_splitter lines_{line_splitter::line_end::as_in_java};
-  std::size_t dropped_ = 0;  // bytes of the current line
-  clock::time_point read_at_{};
+  line_splitter lines_{line_splitter::line_end::carriage_return_too};
+  std::size_t dropped_bytes_ = 0;  ///< how much of the current line is not kept
+  clock::time_point last_read_{};
 };
 
 }  // namespace kclxx::tool

@@ -15,7 +15,7 @@ struct child_exit {
   int signal = 0;  ///< the signal that ended it; 0 when it exited
 
   [[nodiscard]] bool is_success() const noexcept { return status == 0 && signal == 0; }
-  /// As a shell has it: 128 and the signal's number.
+  /// The status that a shell reports: after a signal it is 128 + the signal's number.
   [[nodiscard]] int shell_status() const noexcept { return signal == 0 ? status : 128 + signal; }
   bool operator==(const child_exit&) const = default;
 };
@@ -30,6 +30,7 @@ inline std::string to_string(const child_exit& exit) {
 ///
 /// 1. send() queues a line. 2. next() writes it, and returns one event. 3. In the end
 /// close_input(), next() until end_of_output, and wait_exit().
+/// Thread safety: none.
 class dialogue {
  public:
   using clock = std::chrono::steady_clock;
@@ -37,42 +38,42 @@ class dialogue {
   enum class event_kind {
     line,           ///< a line from the child, which may be empty
     sent,           ///< all that was queued is in the pipe; reported once
-    input_broken,   ///< the child does not read any more; what was queued is dropped
+    input_broken,   ///< the child does not read its input; what was queued is dropped
     end_of_output,  ///< the child closed its stdout; reported again from then on
-    timed_out,      ///< none of these before the deadline; `line` is one without its newline yet
+    timed_out,      ///< nothing happened before the deadline; `line` has no newline yet
   };
   struct event {
     event_kind what;
-    /// Without its newline; the last one before the end of the output needs none, as for the
+    /// The line without its newline. The last line of the output needs no newline, as for the
     /// daemon's reader. Lifetime: until the next call of next().
     std::string_view line{};
-    std::size_t length = 0;  ///< the line's real one, also when it was cut
-    /// When the line was read, which may be long before it is returned; of another event when it
-    /// happened.
+    std::size_t length = 0;  ///< the length of the whole line, also when it was cut
+    /// When the event happened. A line was read at this time, maybe long before it is returned.
     clock::time_point at = clock::now();
   };
-  /// What next() may return besides `sent`, `input_broken` and `timed_out`.
+  /// Whether next() may return `line` and `end_of_output`.
   enum class output { is_read, stays_unread };
 
   virtual ~dialogue() = default;
 
   [[nodiscard]] virtual clock::time_point now() const noexcept { return clock::now(); }
-  /// Queues a line, or with an empty `end` a part of one.
+  /// Queues a line, or with an empty `end` a part of a line.
   /// Precondition: what was queued before is sent, or dropped.
   virtual void send(std::string_view text, std::string_view end = "\n") = 0;
   /// Blocking: until something happened, or the deadline.
   virtual event next(clock::time_point deadline, output child_lines = output::is_read) = 0;
-  /// Whether the child has taken all that was sent out of the pipe. True once its input is closed.
+  /// Whether the child has read all that was sent out of the pipe. True once its input is closed.
   [[nodiscard]] virtual bool is_all_read() = 0;
-  /// The end of the child's input. What is queued is dropped.
+  /// Ends the child's input. What is queued is dropped.
   virtual void close_input() noexcept = 0;
-  /// The daemon dies: all three pipes are closed at once.
+  /// Closes all three pipes at once, as when the daemon dies.
   virtual void abandon() noexcept = 0;
   virtual void kill(int signal) noexcept = 0;
-  /// Blocking: until the process has ended, and nobody holds its stderr any more, which the daemon
-  /// waits for too, but for a child that was killed. std::nullopt: not before the deadline.
+  /// std::nullopt: the child had not ended at the deadline.
+  /// Blocking: until the process has ended, and no process holds its stderr, which the daemon waits
+  /// for, too. It does not wait for the stderr of a child that was killed.
   virtual std::optional<child_exit> wait_exit(clock::time_point deadline) = 0;
-  /// The end of what the child wrote to stderr, unless that is passed on.
+  /// The end of what the child has written to stderr; empty when that is passed on.
   virtual std::string error_text() = 0;
 };
 

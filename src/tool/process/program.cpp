@@ -46,7 +46,7 @@ executable_state look_at_path(const std::string& path) {
                                            : executable_state::not_executable;
 }
 
-/// As exec(3) and posix_spawn(3) take them. Lifetime: that of the texts, which stay as they are.
+/// The texts as exec(3) and posix_spawn(3) take them. Lifetime: until the texts change.
 std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   std::vector<char*> pointers(texts.size() + 1);  // the last one stays null
   std::transform(texts.begin(), texts.end(), pointers.begin(),
@@ -64,7 +64,8 @@ struct pipe_ends {
   io::descriptor write;
 };
 
-// Above 2, so that no end is overwritten while the child's 0 to 2 are put in place.
+// The number is above 2, so that the end is not overwritten while the child's 0 to 2 are put in
+// place.
 io::descriptor above_standard(int fd) {
   io::descriptor low(fd);
   return io::descriptor(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
@@ -73,12 +74,13 @@ io::descriptor above_standard(int fd) {
 pipe_ends make_pipe(const std::string& program) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) == -1) fail(program, errno);
-  pipe_ends made{above_standard(ends[0]), above_standard(ends[1])};
-  if (!made.read.is_open() || !made.write.is_open()) fail(program, errno);
-  return made;
+  pipe_ends pipe{above_standard(ends[0]), above_standard(ends[1])};
+  if (!pipe.read.is_open() || !pipe.write.is_open()) fail(program, errno);
+  return pipe;
 }
 
-/// `standard`: what becomes the program's descriptors 0, 1 and 2, but for -1. Errors: start_error.
+/// `standard`: what becomes the program's descriptors 0, 1 and 2; -1: it inherits that of this
+/// process. Errors: start_error.
 pid_t start(std::vector<std::string> command, const std::array<int, 3>& standard,
             bool has_own_group) {
   const std::string program = command.front();
@@ -90,7 +92,7 @@ pid_t start(std::vector<std::string> command, const std::array<int, 3>& standard
     const int source = standard.at(static_cast<std::size_t>(fd));
     if (source != -1) ::posix_spawn_file_actions_adddup2(&actions, source, fd);
   }
-  if (has_own_group) {  // of which it is the first
+  if (has_own_group) {  // of which it becomes the leader
     ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
     ::posix_spawnattr_setpgroup(&attributes, 0);
   }
@@ -125,9 +127,11 @@ executable_state look_at_program(const std::string& name) {
 }
 
 std::vector<std::string> environment() {
-  std::vector<std::string> all;
-  for (char** one = environ; *one != nullptr; ++one) all.emplace_back(*one);
-  return all;
+  std::vector<std::string> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    variables.emplace_back(*variable);
+  }
+  return variables;
 }
 
 std::string variable(const char* name) {
@@ -167,7 +171,8 @@ child_process::child_process(const std::vector<std::string>& command, error_outp
   pipe_ends out = make_pipe(program_);
   pipe_ends error_pipe;
   if (errors == error_output::piped) error_pipe = make_pipe(program_);
-  // What outlives the child that started it becomes a child of this process, which reaps it.
+  // A process that outlives the child that has started it becomes a child of this process, and is
+  // reaped here.
   if (has_own_group_) ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   pid_ = start(command, {in.read.get(), out.write.get(), error_pipe.write.get()}, has_own_group_);
   try {
@@ -205,7 +210,7 @@ child_process::~child_process() {
   wait();
 }
 
-// As if this process had ended by the signal.
+// Does to the child what the end of this process by the signal would do.
 bool child_process::leaves_in_time() {
   if (gets_signal) kill(cancellation_signal());
   input.close();
@@ -227,9 +232,9 @@ void child_process::kill(int signal) const noexcept {
 }
 
 child_exit child_process::wait() {
-  // Until it is reaped, its number and its group's are nobody else's.
-  siginfo_t of_child{};
-  while (!exit_ && ::waitid(P_PID, static_cast<id_t>(pid_), &of_child, WEXITED | WNOWAIT) == -1) {
+  // Until the child is reaped, no other process gets its number, nor that of its group.
+  siginfo_t child_end{};
+  while (!exit_ && ::waitid(P_PID, static_cast<id_t>(pid_), &child_end, WEXITED | WNOWAIT) == -1) {
     if (errno != EINTR) throw std::system_error(errno, std::generic_category(), "waitid");
   }
   if (exit_) return *exit_;
@@ -239,8 +244,8 @@ child_exit child_process::wait() {
   const idtype_t whom = has_own_group_ ? P_PGID : P_PID;
   while (::waitid(whom, static_cast<id_t>(pid_), &reaped, WEXITED) == 0 || errno == EINTR) {
   }
-  exit_ = of_child.si_code == CLD_EXITED ? child_exit{of_child.si_status, 0}
-                                         : child_exit{0, of_child.si_status};
+  exit_ = child_end.si_code == CLD_EXITED ? child_exit{child_end.si_status, 0}
+                                          : child_exit{0, child_end.si_status};
   return *exit_;
 }
 

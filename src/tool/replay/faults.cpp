@@ -24,40 +24,38 @@ bool read_number(std::string_view text, Number& result) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-using batch = std::optional<std::uint64_t>;
-
 struct drawn_fault {
   const char* name;
   double faults::*probability;
 };
-// In the order of fault_schedule's draws.
-constexpr std::array drawn{drawn_fault{"throttle", &faults::throttle},
-                           drawn_fault{"dependency", &faults::dependency},
-                           drawn_fault{"kill", &faults::kill}};
+/// In the order of fault_schedule::draws_.
+constexpr std::array drawn_faults{drawn_fault{"throttle", &faults::throttle},
+                                  drawn_fault{"dependency", &faults::dependency},
+                                  drawn_fault{"kill", &faults::kill}};
 
-struct fault_at_batch {
+struct numbered_fault {
   const char* name;
-  batch faults::*at;
+  std::optional<std::uint64_t> faults::*batch;
 };
-// In the order of fault_schedule::point.
-constexpr std::array at_batches{fault_at_batch{"shutdown-at", &faults::shutdown_at},
-                                fault_at_batch{"lease-lost-at", &faults::lease_lost_at},
-                                fault_at_batch{"end-of-input-at", &faults::end_of_input_at},
-                                fault_at_batch{"kill-at", &faults::kill_at}};
+/// In the order of fault_schedule::batch_fault.
+constexpr std::array numbered_faults{numbered_fault{"shutdown-at", &faults::shutdown_at},
+                                     numbered_fault{"lease-lost-at", &faults::lease_lost_at},
+                                     numbered_fault{"end-of-input-at", &faults::end_of_input_at},
+                                     numbered_fault{"kill-at", &faults::kill_at}};
 
 void set(faults& chosen, std::string_view name, std::string_view value) {
-  for (const drawn_fault& one : drawn) {
-    if (name != one.name) continue;
-    double& probability = chosen.*one.probability;
+  for (const drawn_fault& fault : drawn_faults) {
+    if (name != fault.name) continue;
+    double& probability = chosen.*fault.probability;
     if (!read_number(value, probability) || !(probability >= 0 && probability <= 1)) {
       fail(name, value, "a probability from 0 to 1");
     }
     if (chosen.kill >= 1) fail(name, value, "a probability below 1, or no life would ever end");
     return;
   }
-  for (const fault_at_batch& one : at_batches) {
-    if (name != one.name) continue;
-    if (!read_number(value, (chosen.*one.at).emplace()) || chosen.*one.at == 0U) {
+  for (const numbered_fault& fault : numbered_faults) {
+    if (name != fault.name) continue;
+    if (!read_number(value, (chosen.*fault.batch).emplace()) || chosen.*fault.batch == 0U) {
       fail(name, value, "the number of a batch from 1 on");
     }
     return;
@@ -112,25 +110,26 @@ bool fault_draws::draw(double probability) noexcept {
 }
 
 void fault_schedule::begin_shard(std::string_view id) {
-  if (!draws_.empty()) return;  // a successor's continue
-  for (const drawn_fault& one : drawn) {
-    draws_.emplace_back(chosen_.seed, std::string(id) + "/" + one.name);
+  if (!draws_.empty()) return;  // the draws of a successor continue those of the former child
+  for (const drawn_fault& fault : drawn_faults) {
+    draws_.emplace_back(chosen_.seed, std::string(id) + "/" + fault.name);
   }
 }
 
-bool fault_schedule::draw(std::size_t which) noexcept {
-  return !draws_.empty() && draws_[which].draw(chosen_.*drawn.at(which).probability);
+bool fault_schedule::draw(std::size_t fault_index) noexcept {
+  if (draws_.empty()) return false;
+  return draws_[fault_index].draw(chosen_.*drawn_faults.at(fault_index).probability);
 }
 
-bool fault_schedule::is_next(point one) const noexcept {
-  return chosen_.*at_batches.at(one).at == batches_ + 1;
+bool fault_schedule::is_at_next_batch(batch_fault fault) const noexcept {
+  return chosen_.*numbered_faults.at(fault).batch == batches_ + 1;
 }
 
 void fault_schedule::begin_successor() noexcept {
-  if (was_met_.test(kill)) chosen_.kill_at.reset();
+  if (happened_.test(kill)) chosen_.kill_at.reset();
   batches_ = records_ = 0;
   after_line_ = after_line::nothing;
-  was_met_.reset(lease_loss);
+  happened_.reset(lease_loss);
 }
 
 void fault_schedule::skip(std::uint64_t records, bool is_whole_batch) noexcept {
@@ -138,16 +137,16 @@ void fault_schedule::skip(std::uint64_t records, bool is_whole_batch) noexcept {
   if (is_whole_batch) ++batches_;
 }
 
-bool fault_schedule::shutdown_replaces_it() noexcept {
-  was_met_.set(shutdown, is_next(shutdown));
-  return was_met_.test(shutdown);
+bool fault_schedule::shutdown_replaces_batch() noexcept {
+  happened_.set(shutdown, is_at_next_batch(shutdown));
+  return happened_.test(shutdown);
 }
 
 void fault_schedule::begin_batch(std::uint64_t records) noexcept {
-  was_met_.set(lease_loss, is_next(lease_loss));
-  if (is_next(kill)) {
+  happened_.set(lease_loss, is_at_next_batch(lease_loss));
+  if (is_at_next_batch(kill)) {
     after_line_ = after_line::kill;
-  } else if (is_next(end_of_input)) {
+  } else if (is_at_next_batch(end_of_input)) {
     after_line_ = after_line::end_of_input;
   }
   ++batches_;
@@ -155,8 +154,8 @@ void fault_schedule::begin_batch(std::uint64_t records) noexcept {
 }
 
 fault_schedule::after_line fault_schedule::take_what_follows_line() noexcept {
-  if (after_line_ == after_line::kill) was_met_.set(kill);
-  if (after_line_ == after_line::end_of_input) was_met_.set(end_of_input);
+  if (after_line_ == after_line::kill) happened_.set(kill);
+  if (after_line_ == after_line::end_of_input) happened_.set(end_of_input);
   return std::exchange(after_line_, after_line::nothing);
 }
 
@@ -170,21 +169,22 @@ std::optional<std::string> fault_schedule::checkpoint_failure() {
 
 std::vector<std::string> fault_schedule::unmet() const {
   std::vector<std::string> notes;
-  for (std::size_t i = 0; i < at_batches.size(); ++i) {
-    const batch& at = chosen_.*at_batches.at(i).at;
-    if (!at || was_met_.test(i)) continue;
-    const std::string number = std::to_string(*at);
-    notes.push_back(std::string(at_batches.at(i).name) + "=" + number +
-                    (*at > batches_
+  for (std::size_t i = 0; i < numbered_faults.size(); ++i) {
+    const numbered_fault& fault = numbered_faults.at(i);
+    const std::optional<std::uint64_t> batch = chosen_.*fault.batch;
+    if (!batch || happened_.test(i)) continue;
+    const std::string number = std::to_string(*batch);
+    notes.push_back(std::string(fault.name) + "=" + number +
+                    (*batch > batches_
                          ? " was not reached: the last was batch " + std::to_string(batches_)
                          : " did not happen: batch " + number +
                                " was persisted before, so that no successor got it"));
   }
   for (std::size_t i = 0; i < draws_.size(); ++i) {
-    const double probability = chosen_.*drawn.at(i).probability;
+    const double probability = chosen_.*drawn_faults.at(i).probability;
     if (probability == 0 || draws_[i].was_true()) continue;
     std::ostringstream text;
-    text << drawn.at(i).name << "=" << probability << " did not happen: there were "
+    text << drawn_faults.at(i).name << "=" << probability << " did not happen: there were "
          << draws_[i].count() << " checkpoints";
     notes.push_back(text.str());
   }
@@ -192,8 +192,8 @@ std::vector<std::string> fault_schedule::unmet() const {
 }
 
 bool fault_schedule::had_fault() const noexcept {
-  return was_met_.any() || std::any_of(draws_.begin(), draws_.end(),
-                                       [](const fault_draws& one) { return one.was_true(); });
+  return happened_.any() || std::any_of(draws_.begin(), draws_.end(),
+                                        [](const fault_draws& draws) { return draws.was_true(); });
 }
 
 }  // namespace kclxx::replay

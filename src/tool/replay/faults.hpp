@@ -31,7 +31,7 @@ struct faults {
   bool operator==(const faults&) const = default;
 };
 
-/// Whether a successor may have to continue, for which the transcript is read again.
+/// Whether a fault may kill the child. A successor then continues, and reads the transcript again.
 [[nodiscard]] inline bool kills(const faults& chosen) noexcept {
   return chosen.kill_at.has_value() || chosen.kill > 0;
 }
@@ -41,8 +41,8 @@ struct faults {
 faults parse_faults(std::string_view text);
 
 /// Draws whether one fault happens to one shard. The result depends on the seed, the name (of shard
-/// and fault) and the number of the draw alone: the same child meets the same faults, also when
-/// other shards are there.
+/// and fault) and the number of the draw alone: the same child meets the same faults, whatever
+/// other shards there are.
 class fault_draws {
  public:
   fault_draws(std::uint64_t seed, std::string_view name) noexcept;
@@ -73,14 +73,14 @@ class fault_schedule {
   /// one.
   void skip(std::uint64_t records, bool is_whole_batch) noexcept;
 
-  /// Before a batch is sent: the daemon asks the child to shut down instead, and the dialogue ends.
-  /// May be asked again.
-  [[nodiscard]] bool shutdown_replaces_it() noexcept;
+  /// Whether the daemon asks the child to shut down in place of the next batch, which ends the
+  /// dialogue. May be asked again.
+  [[nodiscard]] bool shutdown_replaces_batch() noexcept;
 
   void begin_batch(std::uint64_t records) noexcept;
   /// The lease was lost at the batch that was begun last: its checkpoints fail, and no batch
   /// follows.
-  [[nodiscard]] bool is_lease_lost() const noexcept { return was_met_.test(lease_loss); }
+  [[nodiscard]] bool is_lease_lost() const noexcept { return happened_.test(lease_loss); }
   enum class after_line { nothing, kill, end_of_input };
   /// What happens as soon as the batch's line is written; the second time it is nothing.
   [[nodiscard]] after_line take_what_follows_line() noexcept;
@@ -90,27 +90,28 @@ class fault_schedule {
   /// The daemon's name for what a checkpoint fails with now, if it does.
   [[nodiscard]] std::optional<std::string> checkpoint_failure();
 
-  /// Of all batches begun.
+  /// The number of records in all batches that were begun.
   [[nodiscard]] std::uint64_t records() const noexcept { return records_; }
   /// A note for each fault that was asked for and did not happen.
   [[nodiscard]] std::vector<std::string> unmet() const;
   [[nodiscard]] bool had_fault() const noexcept;
 
  private:
-  enum point { shutdown, lease_loss, end_of_input, kill };
+  /// The faults that happen at the batch of a number.
+  enum batch_fault { shutdown, lease_loss, end_of_input, kill };
 
-  [[nodiscard]] bool is_next(point one) const noexcept;
-  bool draw(std::size_t which) noexcept;
+  [[nodiscard]] bool is_at_next_batch(batch_fault fault) const noexcept;
+  bool draw(std::size_t fault_index) noexcept;
 
   faults chosen_;
-  std::vector<fault_draws> draws_;  // throttle, dependency, kill
+  std::vector<fault_draws> draws_;  ///< for throttle, dependency and kill, in this order
   std::uint64_t batches_ = 0;
   std::uint64_t records_ = 0;
-  after_line after_line_ = after_line::nothing;
-  std::bitset<4> was_met_;
+  after_line after_line_ = after_line::nothing;  ///< of the batch that was begun last
+  std::bitset<4> happened_;                      ///< by batch_fault
 };
 
-/// Who answers the child's checkpoints.
+/// What decides on the answers to the child's checkpoints.
 enum class answers_from {
   recorded,  ///< the model, with the failures that the transcript has
   model,     ///< the model alone: checkpoints fail only where the child is wrong
@@ -118,11 +119,11 @@ enum class answers_from {
 
 struct options {
   answers_from answers = answers_from::recorded;
-  /// Each status and checkpoint, with its position, in order, with the recorded ones.
+  /// Each status and checkpoint, with its position, is compared with the recorded one in its place.
   bool compares = false;
   bool keeps_timeline = false;
   replay::faults faults{};
-  /// For each action, and for the time between the end of the input and the child's exit.
+  /// The time limit of each action, and of the child's exit after the end of its input.
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
 };
 

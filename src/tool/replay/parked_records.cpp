@@ -35,9 +35,9 @@ namespace {
 
 using nlohmann::json;
 
-// A line of the daemon stays far below what a child accepts.
-constexpr std::size_t most_records = 1000;
-constexpr std::size_t most_bytes = std::size_t{8} << 20;
+// Limits on one batch, so that its line stays far below what a child accepts.
+constexpr std::size_t max_batch_records = 1000;
+constexpr std::size_t max_batch_bytes = std::size_t{8} << 20;
 
 std::string decoded(std::string base64) {
   const auto result = protocol::decode_base64(base64.data(), base64.size());
@@ -58,18 +58,19 @@ sequence_position position_of(const json& source) {
   return *position;
 }
 
-/// Of the name of a run, with what comes between it and the shard's own; 0 when there is none.
-std::size_t length_of_run(const std::string& shard) {
+/// The length of the prefix "RUN-" or "RUN-NUMBER-" that a replay puts before a shard's own id; 0
+/// when there is none.
+std::size_t length_of_run_prefix(const std::string& shard) {
   static const std::regex run("parked-[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}(-[0-9]+)?-");
-  std::smatch found;
-  return std::regex_search(shard, found, run, std::regex_constants::match_continuous)
-             ? static_cast<std::size_t>(found.length())
+  std::smatch prefix;
+  return std::regex_search(shard, prefix, run, std::regex_constants::match_continuous)
+             ? static_cast<std::size_t>(prefix.length())
              : 0;
 }
 
-/// Reads files of parked records (docs/failures.md). A record that was parked twice is one, also
-/// when it failed again under the name of an earlier run.
-/// Thread safety: none. Needs memory for all records.
+/// Reads files of parked records (docs/failures.md). A record that was parked twice counts once,
+/// also when it failed again under the name of an earlier run. Thread safety: none. Memory: all
+/// records.
 class parked_records {
  public:
   /// Errors: command_error.
@@ -98,26 +99,27 @@ class parked_records {
     }
   }
 
-  /// With names for the shards that begin with `run`.
+  /// The shards, under names that begin with `run`.
   std::vector<parked_shard> shards(const std::string& run) {
     join_unnamed_streams();
-    std::vector<parked_shard> all;
+    std::vector<parked_shard> result;
     std::map<std::string, int> streams;  // shards of different streams have the same ids
-    for (const auto& [name, from] : shards_) {
+    for (const auto& [name, shard] : shards_) {
       const std::string& id = std::get<2>(name);
       const int number = ++streams[id];
-      all.push_back(play(run + (number > 1 ? "-" + std::to_string(number) : "") + "-" + id, from));
-      all.back().shard = id;
+      const std::string prefix = run + (number > 1 ? "-" + std::to_string(number) : "");
+      result.push_back(dialogue_of(prefix + "-" + id, shard));
+      result.back().shard = id;
     }
-    return all;
+    return result;
   }
 
-  /// "FILE:LINE" of what a crash cut off. Such a record was not complete, so it was delivered
-  /// again.
+  /// "FILE:LINE" of each line that a crash has cut off. The record of such a line was not complete,
+  /// so the daemon has delivered it again.
   [[nodiscard]] const std::vector<std::string>& cut_off() const noexcept { return cut_off_; }
 
  private:
-  struct parked {
+  struct parked_record {
     std::string place;  ///< "FILE:LINE"
     std::optional<std::string> data;
     std::optional<std::string> partition_key;
@@ -125,68 +127,73 @@ class parked_records {
   };
   struct shard {
     std::vector<std::string> files;
-    std::map<sequence_position, parked> records;
+    std::map<sequence_position, parked_record> records;
     std::size_t lines = 0;
 
-    void add(const sequence_position& position, parked one) {
-      const auto [there, is_new] = records.try_emplace(position, one);
+    void add(const sequence_position& position, parked_record record) {
+      const auto [entry, is_new] = records.try_emplace(position, record);
+      const parked_record& earlier = entry->second;
       if (is_new ||
-          (there->second.data == one.data && there->second.partition_key == one.partition_key))
+          (earlier.data == record.data && earlier.partition_key == record.partition_key)) {
         return;
+      }
       throw tool::command_error(
           tool::command_status::bad_transcript,
-          one.place + ": is another record than " + there->second.place +
+          record.place + ": is another record than " + earlier.place +
               ", with the same position in the same shard: are they of two streams?");
     }
-    void add(shard other) {
-      for (std::string& file : other.files) {
+    void add(shard source) {
+      for (std::string& file : source.files) {
         if (std::find(files.begin(), files.end(), file) == files.end())
           files.push_back(std::move(file));
       }
-      lines += other.lines;
-      for (auto& [position, one] : other.records) add(position, std::move(one));
+      lines += source.lines;
+      for (auto& [position, record] : source.records) add(position, std::move(record));
     }
   };
-  // Application, stream and id: shards of different streams have the same ids.
+  /// Application, stream and id: shards of different streams have the same ids.
   using shard_name = std::tuple<std::string, std::string, std::string>;
 
   void add_line(const std::string& file, const std::string& place, std::string_view line) {
     const json source = tool::parse_foreign(line);
     if (!source.is_object()) throw tool::foreign_json_error("no object");
-    parked one{place, {}, tool::find_foreign_text(source, "partitionKey"), {}};
+    parked_record record{place, {}, tool::find_foreign_text(source, "partitionKey"), {}};
     if (const auto arrival =
             tool::find_foreign_number(source, "approximateArrivalTimestamp",
                                       -protocol::most_milliseconds, protocol::most_milliseconds)) {
-      one.arrival = std::chrono::milliseconds(*arrival);
+      record.arrival = std::chrono::milliseconds(*arrival);
     }
     const auto position = position_of(source);
     const std::string id = tool::foreign_text(source, "shard");
-    shard& to = shards_[{tool::find_foreign_text(source, "application").value_or(""),
-                         tool::find_foreign_text(source, "stream").value_or(""),
-                         id.substr(length_of_run(id))}];
+    shard& target = shards_[{tool::find_foreign_text(source, "application").value_or(""),
+                             tool::find_foreign_text(source, "stream").value_or(""),
+                             id.substr(length_of_run_prefix(id))}];
     if (!source.contains("data")) throw tool::foreign_json_error("\"data\" is missing");
-    if (auto data = tool::find_foreign_text(source, "data")) one.data = decoded(*std::move(data));
-    if (to.files.empty() || to.files.back() != file) to.files.push_back(file);
-    ++to.lines;
-    to.add(position, std::move(one));
+    if (auto data = tool::find_foreign_text(source, "data")) {
+      record.data = decoded(*std::move(data));
+    }
+    if (target.files.empty() || target.files.back() != file) target.files.push_back(file);
+    ++target.lines;
+    target.add(position, std::move(record));
   }
-  // A record that fails again in a replay without KCLXX_APPLICATION_NAME is parked without its
-  // stream.
+  /// A record that fails again in a replay without KCLXX_APPLICATION_NAME is parked without the
+  /// names of its application and stream. It joins the shard of the same id, if there is only one.
   void join_unnamed_streams() {
-    for (auto at = shards_.begin(); at != shards_.end();) {
-      const auto& [application, stream, id] = at->first;
-      const auto has_id = [&id = id](const auto& one) { return std::get<2>(one.first) == id; };
+    for (auto unnamed = shards_.begin(); unnamed != shards_.end();) {
+      const auto& [application, stream, id] = unnamed->first;
+      const auto has_id = [&id = id](const auto& entry) { return std::get<2>(entry.first) == id; };
       if (!application.empty() || !stream.empty() ||
           std::count_if(shards_.begin(), shards_.end(), has_id) != 2) {
-        ++at;
+        ++unnamed;
         continue;
       }
-      // It is the first of its id in order.
-      std::find_if(std::next(at), shards_.end(), has_id)->second.add(std::move(at->second));
-      at = shards_.erase(at);
+      // Its empty names come before any name in the map's order.
+      const auto named = std::find_if(std::next(unnamed), shards_.end(), has_id);
+      named->second.add(std::move(unnamed->second));
+      unnamed = shards_.erase(unnamed);
     }
   }
-  parked_shard play(const std::string& name, const shard& shard) {
+  static parked_shard dialogue_of(const std::string& name, const shard& shard) {
     parked_shard result;
     for (const std::string& file : shard.files) {
       result.files += (result.files.empty() ? "" : ", ") + file;
@@ -204,18 +211,18 @@ class parked_records {
       numbers.clear();
       bytes = 0;
     };
-    for (const auto& [position, one] : shard.records) {
+    for (const auto& [position, parked] : shard.records) {
       result.positions.push_back(position);
       record::fields fields;
       auto& [data, partition_key, sequence_number, sub_sequence_number, arrival] = fields;
-      data = one.data;
-      partition_key = one.partition_key;
+      data = parked.data;
+      partition_key = parked.partition_key;
       sequence_number = numbers.emplace_back(position.sequence_number());
       sub_sequence_number = position.sub_sequence_number();
-      arrival = one.arrival;
+      arrival = parked.arrival;
       batch.emplace_back(fields);
-      bytes += one.data ? one.data->size() : 0;
-      if (batch.size() == most_records || bytes >= most_bytes) end_batch();
+      bytes += parked.data ? parked.data->size() : 0;
+      if (batch.size() == max_batch_records || bytes >= max_batch_bytes) end_batch();
     }
     end_batch();
     result.dialogue += daemon_model::action_line(protocol::action_kind::shutdown_requested) + "\n";
@@ -226,12 +233,12 @@ class parked_records {
   std::vector<std::string> cut_off_;
 };
 
-/// A process that began to park a record before the file was moved away ends the line under this
-/// lock. Whoever can read the file can hold the lock, so it is not waited for without a limit.
+/// Waits for a process that began to park a record before the file was moved away: it writes the
+/// line under this lock. Any process that can read the file can hold the lock, so there is a limit.
 void wait_for_writer(const std::string& file) {
   using namespace std::chrono_literals;
   std::error_code error;
-  if (!std::filesystem::is_regular_file(file, error)) return;  // a pipe can be opened once
+  if (!std::filesystem::is_regular_file(file, error)) return;  // a pipe can be opened only once
   const io::descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   for (int tries = 0; ::flock(opened.get(), LOCK_SH | LOCK_NB) != 0; ++tries) {
     if (errno != EWOULDBLOCK && errno != EINTR) return;
@@ -247,7 +254,7 @@ void wait_for_writer(const std::string& file) {
 }  // namespace
 
 bool is_run(std::string_view name) {
-  return length_of_run(std::string(name) + "-") == name.size() + 1;
+  return length_of_run_prefix(std::string(name) + "-") == name.size() + 1;
 }
 
 std::vector<parked_shard> read_parked_files(const std::vector<std::string>& files,
@@ -272,11 +279,11 @@ std::vector<parked_shard> read_parked_files(const std::vector<std::string>& file
   return shards;
 }
 
-void count_parked(const std::vector<parked_shard>& shards, replay_result& played) {
+void count_parked(const std::vector<parked_shard>& shards, replay_result& result) {
   for (std::size_t i = 0; i < shards.size(); ++i) {
-    replayed_shard& shard = played.shards[i];
+    replayed_shard& shard = result.shards[i];
     const auto reached = shard.summary.resume.value_or(sequence_position("TRIM_HORIZON"));
-    const auto& positions = shards[i].positions;  // in order
+    const auto& positions = shards[i].positions;
     const auto end = std::upper_bound(positions.begin(), positions.end(), reached);
     shard.parked = parked_count{shards[i].shard, shards[i].lines, positions.size(),
                                 static_cast<std::size_t>(end - positions.begin())};

@@ -39,8 +39,9 @@ bool is_compared(const child_message& line) {
          std::holds_alternative<child_checkpoint>(line);
 }
 
-/// A checkpoint without a sub-sequence number means 0 to the daemon.
-child_message normal(child_message line) {
+/// The daemon takes a checkpoint without a sub-sequence number for one with 0, and ignores the
+/// sub-sequence number of one without a sequence number.
+child_message normalized(child_message line) {
   if (auto* asked = std::get_if<child_checkpoint>(&line)) {
     if (asked->sequence_number && !asked->sub_sequence_number) asked->sub_sequence_number = 0;
     if (!asked->sequence_number) asked->sub_sequence_number.reset();
@@ -52,13 +53,13 @@ child_message normal(child_message line) {
 
 void recording::on_child_line(std::string_view line, std::size_t line_number) {
   if (!compares_) return;
-  // To the daemon a carriage return ends a line, too, and a capture has lines as the child ends
-  // them.
+  // The daemon takes a carriage return for the end of a line, too. A capture cuts at newlines
+  // alone.
   while (!line.empty()) {
-    const std::string_view one = line.substr(0, line.find('\r'));
-    child_message content = normal(daemon_model::parse_child_message(one));
+    const std::string_view text = line.substr(0, line.find('\r'));
+    child_message content = normalized(daemon_model::parse_child_message(text));
     if (is_compared(content)) messages_.push_back({std::move(content), line_number});
-    line.remove_prefix(std::min(one.size() + 1, line.size()));
+    line.remove_prefix(std::min(text.size() + 1, line.size()));
   }
 }
 
@@ -67,10 +68,10 @@ void recording::on_answer(const transcript::line_summary& line) {
 }
 
 std::optional<std::string> recording::take_failure(const child_checkpoint& asked) {
-  const child_message wanted = normal(asked);
-  const auto found = std::find_if(answers_.begin(), answers_.end(), [&](const answer& given) {
-    return normal(given.asked) == wanted;
-  });
+  const child_message wanted = normalized(asked);
+  const auto found = std::find_if(
+      answers_.begin(), answers_.end(),
+      [&](const recorded_answer& answer) { return normalized(answer.asked) == wanted; });
   if (found == answers_.end()) return std::nullopt;
   auto error = std::move(found->error);
   answers_.erase(answers_.begin(), found + 1);
@@ -78,28 +79,29 @@ std::optional<std::string> recording::take_failure(const child_checkpoint& asked
 }
 
 bool recording::has_lost_lease() const noexcept {
-  return std::any_of(answers_.begin(), answers_.end(),
-                     [](const answer& given) { return given.error == "ShutdownException"; });
+  return std::any_of(answers_.begin(), answers_.end(), [](const recorded_answer& answer) {
+    return answer.error == "ShutdownException";
+  });
 }
 
-void recording::compare(const child_message& said, std::string_view line,
+void recording::compare(const child_message& message, std::string_view line,
                         diagnostics& differences) {
-  if (!compares_ || !is_compared(said)) return;
-  const child_message got = normal(said);
-  const bool is_status = std::holds_alternative<child_status>(got);
-  // An action ends with its status; where that is missing, the recording ended before it.
+  if (!compares_ || !is_compared(message)) return;
+  // Every recorded action ends with a status. Without one the recording was cut off.
   if (messages_.empty()) return;
-  const message& wanted = messages_.front();
-  if (wanted.content == got) {
+  const child_message written = normalized(message);
+  const recorded_message& wanted = messages_.front();
+  if (wanted.content == written) {
     messages_.pop_front();
     return;
   }
   differences.add(
       wanted.line_number,
-      "recorded was " + text_of(wanted.content) + ", but the child wrote " + text_of(got), line);
-  // The two continue together after the status: one that checkpoints more often, or less, differs
-  // there and not from there on.
-  if (!is_status) {
+      "recorded was " + text_of(wanted.content) + ", but the child wrote " + text_of(written),
+      line);
+  // After the status both are at the same place again: a child that checkpoints more often, or less
+  // often, differs in this action and not in all that follow.
+  if (!std::holds_alternative<child_status>(written)) {
     if (std::holds_alternative<child_checkpoint>(wanted.content)) messages_.pop_front();
     return;
   }
@@ -112,8 +114,8 @@ void recording::compare(const child_message& said, std::string_view line,
 
 namespace {
 
-// To the daemon model an unknown action is like processRecords: checkpoints are allowed in it, and
-// it may come any number of times.
+/// The daemon model takes an unknown action for processRecords: checkpoints are allowed in it, and
+/// it may come any number of times.
 action_kind kind_of(line_kind kind) {
   return kind == line_kind::initialize           ? action_kind::initialize
          : kind == line_kind::lease_lost         ? action_kind::lease_lost
@@ -125,12 +127,11 @@ action_kind kind_of(line_kind kind) {
 struct partial_batch {
   std::string line;
   std::size_t records = 0;
-  std::size_t data_bytes = 0;  // of the records' data, without base64
+  std::size_t data_bytes = 0;  ///< the data of the records, without base64
 };
 
-/// A processRecords line, as the daemon writes it, with those records of `line` that are after
-/// `persisted`; std::nullopt when all of them are. Precondition: `line` is a batch that
-/// decodes.
+/// The batch of `line` without its records up to `persisted`; std::nullopt when it has none of
+/// these. Precondition: `line` is a batch that decodes.
 std::optional<partial_batch> batch_after(std::string_view line,
                                          const sequence_position& persisted) {
   std::string memory(line);
@@ -140,16 +141,15 @@ std::optional<partial_batch> batch_after(std::string_view line,
   bool has_replaced_utf8 = false;
   const auto decoded =
       protocol::decoder().decode(memory.data(), line.size(), records, arena, has_replaced_utf8);
-  const std::size_t all = records.size();
-  std::erase_if(records, [&](const record& one) { return one.position() <= persisted; });
-  if (records.size() == all) return std::nullopt;
+  const auto is_persisted = [&](const record& record) { return record.position() <= persisted; };
+  if (std::erase_if(records, is_persisted) == 0) return std::nullopt;
   const auto& batch =
       std::get<protocol::process_records>(std::get<protocol::message>(decoded).body);
   std::optional<std::int64_t> behind;
   if (batch.millis_behind_latest) behind = batch.millis_behind_latest->count();
-  partial_batch rest{daemon_model::process_records_line(records, behind), records.size()};
-  for (const record& one : records) rest.data_bytes += one.data().size();
-  return rest;
+  partial_batch result{daemon_model::process_records_line(records, behind), records.size()};
+  for (const record& record : records) result.data_bytes += record.data().size();
+  return result;
 }
 
 }  // namespace
@@ -190,7 +190,7 @@ void script::read() {
       recorded_exit_ = entry;
       recorded_exit_->line = {};
       break;
-    case entry_kind::end_of_input:  // comes after the last status
+    case entry_kind::end_of_input:  // the player closes the input after the last status
     case entry_kind::end_of_output:
       break;
   }
@@ -207,18 +207,19 @@ void script::read_daemon_line(const transcript::entry& entry) {
     if (recorded_) recorded_->on_answer(content);
     return;
   }
-  action next{kind_of(content.kind), content.action, entry.line_number, entry.at};
+  action next{kind_of(content.kind), content.action, entry.line_number};
   next.content = std::move(content);
   next.recorded_line = entry.line;
   if (persisted_ && !cut_to_successor(next)) return;
   ahead_ = std::move(next);
 }
 
-// As the daemon does for a successor: initialize has the position, and a batch begins after it.
+// The daemon, too, writes the position into a successor's initialize, and reads on after it.
 bool script::cut_to_successor(action& next) {
   if (next.kind == action_kind::initialize) {
     next.content.position = persisted_;
-    next.own = daemon_model::initialize_line(next.content.shard_id.value_or(""), persisted_);
+    next.replacement =
+        daemon_model::initialize_line(next.content.shard_id.value_or(""), persisted_);
     return true;
   }
   const bool is_batch = next.content.kind == line_kind::process_records;
@@ -230,11 +231,11 @@ bool script::cut_to_successor(action& next) {
   }
   const sequence_position persisted = *std::exchange(persisted_, std::nullopt);
   if (!is_batch) return true;
-  if (auto rest = batch_after(next.recorded_line, persisted)) {
-    faults_.skip(next.content.records - rest->records, false);
-    next.content.records = rest->records;
-    next.content.data_bytes = rest->data_bytes;
-    next.own = std::move(rest->line);
+  if (auto partial = batch_after(next.recorded_line, persisted)) {
+    faults_.skip(next.content.records - partial->records, false);
+    next.content.records = partial->records;
+    next.content.data_bytes = partial->data_bytes;
+    next.replacement = std::move(partial->line);
   }
   return true;
 }
@@ -243,26 +244,27 @@ std::optional<script::action> script::next() {
   auto taken = take_next();
   if (!taken) return std::nullopt;
   line_number_ = taken->line_number;
-  is_last_ = taken->is_injected;
+  plays_injected_ = taken->is_injected;
   if (!recorded_) recorded_.emplace(options_.compares);
   if (!taken->is_injected) recorded_->begin();
   return taken;
 }
 
-// That of the transcript, or what the faults put before it or in place of the rest.
+// The transcript's next action, or an action that a fault puts in place of all that follow.
 std::optional<script::action> script::take_next() {
-  if (is_last_) return std::nullopt;
+  if (plays_injected_) return std::nullopt;
   if (faults_.is_lease_lost()) return injected(action_kind::lease_lost);
   const bool is_batch = ahead_ && ahead_->content.kind == line_kind::process_records;
-  if (is_batch && faults_.shutdown_replaces_it()) return injected(action_kind::shutdown_requested);
+  if (is_batch && faults_.shutdown_replaces_batch())
+    return injected(action_kind::shutdown_requested);
   return std::exchange(ahead_, std::nullopt);
 }
 
 script::action script::injected(action_kind kind) const {
-  action made{kind, protocol::action_name(kind), line_number_};
-  made.own = daemon_model::action_line(kind);
-  made.is_injected = true;
-  return made;
+  action result{kind, protocol::action_name(kind), line_number_};
+  result.replacement = daemon_model::action_line(kind);
+  result.is_injected = true;
+  return result;
 }
 
 namespace {
@@ -297,12 +299,12 @@ bool player::play_next() {
   return phase_ == phase::playing;
 }
 
-// The time that the source takes is not the child's.
+// The child has as much more time as the source of the transcript takes.
 void player::look_ahead() {
   const time before = child_.now();
   script_.look_ahead();
-  deadline_ += child_.now() - before;
-  if (const auto& found = script_.damage()) damage(found->transcript_line, found->what);
+  status_deadline_ += child_.now() - before;
+  if (const auto& problem = script_.damage()) damage(problem->transcript_line, problem->what);
 }
 
 bool player::prepare_action(const script::action& next) {
@@ -334,9 +336,9 @@ void player::begin(script::action next) {
     shard_.faults.begin_batch(current_.content.records);
     if (shard_.faults.is_lease_lost()) lease_->lose();
   }
-  began_ = child_.now();
-  deadline_ = began_ + options_.timeout;
-  if (!shard_.began) shard_.began = began_;
+  action_began_ = child_.now();
+  status_deadline_ = action_began_ + options_.timeout;
+  if (!shard_.first_action_began) shard_.first_action_began = action_began_;
   shard_.result.counts.line_bytes += current_.line().size() + 1;
   if (options_.keeps_timeline && current_.content.position &&
       current_.kind == action_kind::process_records) {
@@ -347,16 +349,16 @@ void player::begin(script::action next) {
   daemon_events happened;
   consumer_->call(current_.kind, current_.name, is_batch ? current_.content.position : std::nullopt,
                   happened);
-  handle(happened, {}, began_);
+  handle(happened, {}, action_began_);
 }
 
 void player::take_event() {
   const auto event = child_.next(
-      deadline_, is_open() ? dialogue::output::is_read : dialogue::output::stays_unread);
+      status_deadline_, is_open() ? dialogue::output::is_read : dialogue::output::stays_unread);
   switch (event.what) {
     case event_kind::line:
-      // A child that keeps printing has not answered either.
-      if (event.at >= deadline_) return fail(no_status({}));
+      // A child that prints without end has not answered either.
+      if (event.at >= status_deadline_) return fail(no_status({}));
       return on_line(std::string(event.line), event.at);
     case event_kind::input_broken:
       input_broke_ = true;
@@ -372,14 +374,14 @@ void player::take_event() {
 
 void player::on_sent(time now) {
   is_sending_ = false;
-  sent_at_ = now;
+  line_sent_ = now;
   switch (shard_.faults.take_what_follows_line()) {
     case fault_schedule::after_line::nothing:
       break;
     case fault_schedule::after_line::kill:
       return kill_by_fault();
     case fault_schedule::after_line::end_of_input:
-      is_deliberate_ = true;
+      ended_by_fault_ = true;
       return end_dialogue();
   }
 }
@@ -392,10 +394,10 @@ void player::on_line(const std::string& line, time now) {
   handle(happened, line, now);
 }
 
-// False: the dialogue is over.
+// Returns false when the dialogue is over.
 bool player::prepare_message(const child_message& message, const std::string& line, time now) {
   const auto* const asked = std::get_if<child_checkpoint>(&message);
-  // What the daemon writes next comes after the line that it is writing.
+  // The daemon writes an answer, and the next action, only after the line that it is writing.
   if (is_sending_) {
     if (await_sent()) {
       on_sent(child_.now());
@@ -405,7 +407,7 @@ bool player::prepare_message(const child_message& message, const std::string& li
     if (phase_ != phase::playing) return false;
   }
   look_ahead();
-  if (now < began_ && std::holds_alternative<child_status>(message)) {
+  if (now < action_began_ && std::holds_alternative<child_status>(message)) {
     breach("the daemon takes this status, which was there before " + current_.name +
                " was sent, for the answer to it",
            line);
@@ -427,27 +429,27 @@ bool player::prepare_message(const child_message& message, const std::string& li
   return true;
 }
 
-// Takes no line of the child meanwhile. False: the child has not read it in time.
+// Takes no line of the child meanwhile. Returns false when the child has not read in time.
 bool player::await_sent() {
-  const auto what = child_.next(deadline_, dialogue::output::stays_unread).what;
+  const auto what = child_.next(status_deadline_, dialogue::output::stays_unread).what;
   input_broke_ |= what == event_kind::input_broken;
   return what != event_kind::timed_out;
 }
 
-void player::handle(const daemon_events& all, const std::string& line, time now) {
-  for (const daemon_model::daemon_event& one : all) {
+void player::handle(const daemon_events& events, const std::string& line, time now) {
+  for (const daemon_model::daemon_event& event : events) {
     std::visit(
         overloaded{
-            [&](const daemon_model::answered& a) { on_answered(a, line); },
-            [&](const daemon_model::skipped& a) {
-              breach("the daemon skips this line: " + a.why, a.line);
+            [&](const daemon_model::answered& answer) { on_answered(answer, line); },
+            [&](const daemon_model::skipped& skipped) {
+              breach("the daemon skips this line: " + skipped.why, skipped.line);
             },
             [&](const daemon_model::returned&) { on_returned(line, now); },
-            [&](const daemon_model::failed& a) {
+            [&](const daemon_model::failed& failed) {
               if (output_ended_) {
-                blame(a.why);
+                blame(failed.why);
               } else {
-                breach(a.why, line);
+                breach(failed.why, line);
               }
             },
             [&](const daemon_model::shard_end_not_checkpointed&) {
@@ -455,12 +457,12 @@ void player::handle(const daemon_events& all, const std::string& line, time now)
                      line);
             },
             [&](const daemon_model::close_input&) { close(); },
-            [&](const daemon_model::lost_line& a) { on_lost_line(a.line); },
-            [&](const daemon_model::worker_ended& a) { on_worker_ended(a.why, line); },
+            [&](const daemon_model::lost_line& lost) { on_lost_line(lost.line); },
+            [&](const daemon_model::worker_ended& ended) { on_worker_ended(ended.why, line); },
         },
-        one);
+        event);
   }
-  // What a fault or a breach cut off is not the transcript's mistake.
+  // An action that a fault or a breach has cut off is not the transcript's mistake.
   if (phase_ != phase::closing || is_end_explained() || current_.is_injected) return;
   look_ahead();
   if (const auto& ahead = script_.ahead()) {
@@ -488,7 +490,7 @@ void player::on_returned(const std::string& line, time now) {
   if (!result.first_status) result.first_status = now;
   result.last_status = now;
   // A status before the line was written took no time.
-  const auto callback = std::max<std::chrono::nanoseconds>(now - sent_at_, {});
+  const auto callback = std::max<std::chrono::nanoseconds>(now - line_sent_, {});
   if (current_.content.kind == line_kind::process_records) {
     result.counts.callbacks.add(callback);
     ++result.counts.batches;
@@ -508,8 +510,8 @@ void player::on_returned(const std::string& line, time now) {
 void player::add_span(std::chrono::nanoseconds callback, time now) {
   span interval{current_.name};
   interval.repeats = current_.kind == action_kind::process_records;
-  interval.begin = began_ - *shard_.began;
-  interval.end = now - *shard_.began;
+  interval.begin = action_began_ - *shard_.first_action_began;
+  interval.end = now - *shard_.first_action_began;
   if (interval.repeats) interval.callback = callback;
   interval.behind = current_.content.millis_behind_latest;
   shard_.result.timeline.add(std::move(interval));
@@ -555,10 +557,10 @@ void player::breach(std::string message, std::string_view line) {
   shard_.result.breaches.add(current_.line_number, std::move(message), line);
 }
 
-// The first time counts, here and of a failure.
+// The first damage is kept, and so is the first failure: what follows may come from it.
 void player::damage(std::size_t transcript_line, std::string message) {
-  auto& found = shard_.result.damage;
-  if (!found) found = diagnostic{transcript_line, std::move(message), {}};
+  auto& damage = shard_.result.damage;
+  if (!damage) damage = diagnostic{transcript_line, std::move(message), {}};
 }
 
 void player::blame(std::string reason) {
@@ -573,7 +575,7 @@ void player::fail(std::string reason) {
 
 void player::kill_by_fault() {
   was_killed_by_fault_ = true;
-  is_deliberate_ = true;
+  ended_by_fault_ = true;
   kill();
 }
 
@@ -640,7 +642,7 @@ void player::conclude(const tool::child_exit& exit) {
   if (!lease_) return damage(1, "there is no dialogue in it: no line of the daemon");
   result.resume = lease_->checkpoint();
   const auto& recorded = script_.recorded_exit();
-  if (!options_.compares || !recorded || is_deliberate_) return;
+  if (!options_.compares || !recorded || ended_by_fault_) return;
   const bool was_signal = recorded->kind == transcript::entry_kind::killed;
   const std::string was = to_string(was_signal ? tool::child_exit{0, recorded->number}
                                                : tool::child_exit{recorded->number, 0});

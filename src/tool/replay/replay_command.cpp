@@ -49,17 +49,17 @@ void read_lines(const fs::path& file, const std::string& prefix, std::vector<std
   for (std::string line; std::getline(in, line);) lines.push_back(prefix + line);
 }
 
-/// The lines of a file; of a directory, those of all its files, each after its file's name. In
-/// order: shards that are played in parallel write in any.
+/// The lines of a file, or of all files of a directory, each line after its file's name. The lines
+/// are sorted: shards that are played in parallel write them in any order.
 /// Errors: command_error when there is no such file.
-std::vector<std::string> read_effects(const fs::path& folder) {
+std::vector<std::string> read_effects(const fs::path& path) {
   std::vector<std::string> lines;
-  if (!fs::is_directory(folder)) {
-    read_lines(folder, "", lines);
+  if (!fs::is_directory(path)) {
+    read_lines(path, "", lines);
   } else {
-    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(path)) {
       if (!entry.is_regular_file()) continue;
-      read_lines(entry.path(), entry.path().lexically_relative(folder).string() + ": ", lines);
+      read_lines(entry.path(), entry.path().lexically_relative(path).string() + ": ", lines);
     }
   }
   std::sort(lines.begin(), lines.end());
@@ -69,38 +69,40 @@ std::vector<std::string> read_effects(const fs::path& folder) {
 effect_comparison compare_effects(const std::vector<std::string>& without_faults,
                                   const std::vector<std::string>& with_faults) {
   effect_comparison result;
-  // What `source` has more often than `other`.
-  const auto surplus = [](const auto& source, const auto& other, std::vector<std::string>& first) {
-    std::set_difference(source.begin(), source.end(), other.begin(), other.end(),
-                        std::back_inserter(first));
-    const std::size_t count = first.size();
-    first.resize(std::min(count, effect_comparison::most_kept));
+  // Counts the lines that `lines` has more often than `reference`, and keeps the first ones.
+  const auto surplus = [](const auto& lines, const auto& reference,
+                          std::vector<std::string>& kept) {
+    std::set_difference(lines.begin(), lines.end(), reference.begin(), reference.end(),
+                        std::back_inserter(kept));
+    const std::size_t count = kept.size();
+    kept.resize(std::min(count, effect_comparison::max_kept));
     return count;
   };
   result.lost_count = surplus(without_faults, with_faults, result.lost);
   result.extra_count = surplus(with_faults, without_faults, result.extra);
-  result.same = with_faults.size() - result.extra_count;
+  result.same_count = with_faults.size() - result.extra_count;
   return result;
 }
 
-/// What stands for a run's directory in the child's command and in the name of the file.
+/// Stands for a run's directory in the child's command and in the name of the file.
 constexpr std::string_view placeholder = "{dir}";
 
-/// An empty directory that only the user can read, for a run without faults and one with them. It
-/// is removed at the end of its life, unless it is kept.
-class effect_directory {
+/// A folder, for its owner alone, with the directories of a run without faults and of one with
+/// them. The destructor removes it, unless it is kept.
+class effect_folder {
  public:
-  effect_directory() : name_((fs::temp_directory_path() / "kclxx-effects-XXXXXX").string()) {
+  effect_folder() : name_((fs::temp_directory_path() / "kclxx-effects-XXXXXX").string()) {
     if (::mkdtemp(name_.data()) == nullptr) tool::cannot_set_up(name_, "made");
   }
-  ~effect_directory() {
+  ~effect_folder() {
     std::error_code ignored;
     if (!is_kept_) fs::remove_all(name_, ignored);
   }
-  effect_directory(const effect_directory&) = delete;
-  effect_directory& operator=(const effect_directory&) = delete;
+  effect_folder(const effect_folder&) = delete;
+  effect_folder& operator=(const effect_folder&) = delete;
 
-  [[nodiscard]] std::string made(const char* run) const {
+  /// Makes the directory of a run, and returns its name.
+  [[nodiscard]] std::string make_directory(const char* run) const {
     fs::create_directory(fs::path(name_) / run);
     return name_ + "/" + run;
   }
@@ -114,7 +116,7 @@ class effect_directory {
   bool is_kept_ = false;
 };
 
-constexpr std::size_t most_at_once = 8;
+constexpr std::size_t max_parallel_shards = 8;
 
 /// Why the transcript cannot be compared with a child, or nullptr.
 const char* why_not_comparable(const transcript::reader& reader) {
@@ -168,12 +170,14 @@ void play(replayed_shard& shard, replay_input& input, const std::vector<std::str
   }
 }
 
-/// Plays transcripts, each against a child of its own: those of one shard one after the other,
+/// Plays transcripts, each against a child of its own: those of one shard in sequence,
 /// several shards at a time. What is wrong with one of them is in its part of the result.
 /// Errors: cancelled; std::system_error when no thread can be started.
 replay_result replay_files(std::vector<replay_input>& inputs, const std::vector<std::string>& child,
                            const replay::options& options) {
-  replay_result result;  // each transcript's part belongs to the thread that plays it
+  // Several threads write into the result. The part of a transcript belongs to the thread that
+  // plays it.
+  replay_result result;
   for (const replay_input& input : inputs) result.shards.push_back({input.name(), {}, {}});
   const auto shards = by_shard(inputs);
   std::atomic<std::size_t> next = 0;
@@ -186,46 +190,46 @@ replay_result replay_files(std::vector<replay_input>& inputs, const std::vector<
   };
   std::vector<std::jthread> threads;
   try {
-    const std::size_t count = std::min(most_at_once, shards.size());
+    const std::size_t count = std::min(max_parallel_shards, shards.size());
     for (std::size_t i = 0; i < count; ++i) threads.emplace_back(work);
   } catch (const std::system_error&) {
-    if (threads.empty()) throw;  // fewer only take longer
+    if (threads.empty()) throw;  // the threads that could be started play all shards
   }
   threads.clear();
   throw_if_cancelled();
   return result;
 }
 
-/// Plays them without faults, then with those of `options`, and compares what the child left in
-/// `effects`. The words of `child` and the name `effects` may have the placeholder.
-/// The result is that of the second run.
+/// Plays transcripts without faults, then with those of `options`, and compares what the child left
+/// in the file or directory `effects`. This name and the words of `child` may have the placeholder.
+/// Returns the result of the second run.
 /// Errors: those of replay_files; command_error when the first run failed or left no effects.
 replay_result replay_files_twice(std::vector<replay_input>& inputs,
                                  const std::vector<std::string>& child,
                                  const replay::options& options, const std::string& effects) {
-  effect_directory both;
+  effect_folder folder;
   const auto play_in = [&](const std::string& directory, const replay::options& play_options) {
     std::vector<std::string> command = child;
     for (std::string& word : command) boost::replace_all(word, placeholder, directory);
     return replay_files(inputs, command, play_options);
   };
-  const std::string before = both.made("without-faults");
+  const std::string reference_directory = folder.make_directory("without-faults");
   replay::options without_faults = options;
   without_faults.faults = {};
-  const replay_result reference = play_in(before, without_faults);
+  const replay_result reference = play_in(reference_directory, without_faults);
   if (reference.status() != command_status::ok) {
     print_text(std::cerr, reference);
     throw command_error(reference.status(), "the run without faults failed");
   }
   const std::vector<std::string> expected =
-      read_effects(boost::replace_all_copy(effects, placeholder, before));
-  const std::string after = both.made("with-faults");
-  replay_result result = play_in(after, options);
-  const fs::path left = boost::replace_all_copy(effects, placeholder, after);
+      read_effects(boost::replace_all_copy(effects, placeholder, reference_directory));
+  const std::string faulty_directory = folder.make_directory("with-faults");
+  replay_result result = play_in(faulty_directory, options);
+  const fs::path faulty = boost::replace_all_copy(effects, placeholder, faulty_directory);
   // A child that a fault has ended early may have left nothing.
-  result.effects =
-      compare_effects(expected, fs::exists(left) ? read_effects(left) : std::vector<std::string>{});
-  if (!result.effects->is_same()) result.effects->kept_in = both.keep();
+  result.effects = compare_effects(
+      expected, fs::exists(faulty) ? read_effects(faulty) : std::vector<std::string>{});
+  if (!result.effects->is_same()) result.effects->kept_in = folder.keep();
   return result;
 }
 
@@ -235,12 +239,12 @@ struct replay_arguments {
   std::optional<std::string> faults;
   bool prints_json = false;
   bool is_parked = false;
-  std::string run;  // of parked records, to be continued
+  std::string run;  ///< the name of a run of parked records that is to be continued
   std::string report;
   std::string effects;
 };
 
-/// Before anything is played.
+/// Errors: command_error for a file that cannot be read a second time.
 void require_files_to_read_again(const replay_arguments& arguments) {
   for (const std::string& file : arguments.files) {
     std::error_code ignored;
@@ -255,14 +259,15 @@ void require_files_to_read_again(const replay_arguments& arguments) {
 
 void require_comparable_effects(const replay_arguments& arguments,
                                 const std::vector<std::string>& child) {
-  const auto has_place = [](const std::string& word) {
+  const auto has_placeholder = [](const std::string& word) {
     return word.find(placeholder) != std::string::npos;
   };
   if (arguments.options.faults == faults{}) {
     throw command_error(command_status::usage,
                         "--effects compares with a run without faults: --faults is missing");
   }
-  if (!has_place(arguments.effects) || std::none_of(child.begin(), child.end(), has_place)) {
+  if (!has_placeholder(arguments.effects) ||
+      std::none_of(child.begin(), child.end(), has_placeholder)) {
     throw command_error(command_status::usage,
                         "--effects needs {dir} in its FILE and in the child's command: a directory "
                         "that each of the two runs has of its own");
@@ -302,7 +307,7 @@ int run_replay(replay_arguments& arguments, const std::vector<std::string>& chil
   if (!arguments.report.empty()) {
     arguments.options.keeps_timeline = true;
     const std::string_view page = embedded::report_page;
-    // Before an hour of replay.
+    // The file is opened now, so that a mistake in its name is known before an hour of replay.
     report.emplace(arguments.report, page.substr(0, page.find("-->")));
   }
   install_signal_handlers(ignored_signals::stay_ignored);
@@ -325,12 +330,12 @@ int run_replay(replay_arguments& arguments, const std::vector<std::string>& chil
 
 void add_options(CLI::App& command, replay_arguments& arguments) {
   add_option(command, "", "FILE", arguments.files,
-             "Transcripts; those of one shard are played one after the other; - is stdin")
+             "Transcripts. Those of one shard are played one after another. - is stdin")
       ->required();
   auto* const parked = command.add_flag(
       "--parked", arguments.is_parked,
-      "The files are of parked records: deliver them again, each shard's in order and once each,\n"
-      "under a name that no run had before");
+      "The files have parked records: deliver each of them again, in order, under names of\n"
+      "shards that no run had before");
   add_option(command, "RUN", "--as", arguments.run,
              "Continue a run of --parked that broke off, under the name that it has printed")
       ->needs(parked)
@@ -373,7 +378,7 @@ void add_options(CLI::App& command, replay_arguments& arguments) {
   add_option(command, "FILE", "--effects", arguments.effects,
              "Play without faults, then with them, and compare the lines that the child left in\n"
              "this file or directory. {dir}, in FILE and in the child's command, stands for an\n"
-             "empty directory, another one for each run")
+             "empty directory, which each of the two runs has of its own")
       ->excludes(parked);
   command.add_flag("--json", arguments.prints_json, "Print the summary as JSON");
 }

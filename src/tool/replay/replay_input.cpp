@@ -30,7 +30,7 @@ class text_source : public transcript::byte_source {
 
 }  // namespace
 
-/// Keeps what is read before rewind(), and gives it again afterwards.
+/// Keeps what is read before rewind(), and gives it a second time afterwards.
 class replay_input::rewindable_source : public transcript::byte_source {
  public:
   explicit rewindable_source(const std::string& name) : file_(name) {}
@@ -53,7 +53,7 @@ class replay_input::rewindable_source : public transcript::byte_source {
  private:
   tool::input_file file_;
   std::string kept_;
-  std::string_view unread_;  // of what was kept
+  std::string_view unread_;  ///< the part of kept_ that was not given a second time yet
   bool is_rewound_ = false;
 };
 
@@ -88,7 +88,7 @@ std::optional<beginning> replay_input::look_at_beginning() {
   } catch (const transcript::transcript_error&) {
   } catch (const std::system_error&) {
   }
-  // Thousands of files are not kept open.
+  // A file can be opened again, and thousands of files cannot be kept open.
   std::error_code ignored;
   if (std::filesystem::is_regular_file(name_, ignored)) looked_at_.reset();
   return result;
@@ -98,7 +98,7 @@ std::vector<std::vector<std::size_t>> by_shard(std::vector<replay_input>& inputs
   std::vector<std::vector<std::size_t>> groups;
   std::map<std::string, std::vector<std::pair<beginning, std::size_t>>> shards;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    // A text is a shard's only one, and so is the only file.
+    // A text has all of its shard, and a single file needs no order.
     std::optional<beginning> begin;
     if (inputs.size() > 1 && !inputs[i].is_text()) begin = inputs[i].look_at_beginning();
     if (begin) {

@@ -15,11 +15,11 @@
 
 namespace kclxx::replay {
 
-/// What decides when a transcript is played.
+/// How a transcript begins. It decides on the order in which the transcripts of a shard are played.
 struct beginning {
   std::string shard;
   sequence_position position;
-  std::string started;  ///< empty in a file that has only the daemon's lines
+  std::string started;  ///< the header's time; empty in a file that has only the daemon's lines
 
   auto operator<=>(const beginning&) const = default;
 };
@@ -38,11 +38,11 @@ class replay_input {
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
   [[nodiscard]] bool is_text() const noexcept { return text_.has_value(); }
 
-  /// Precondition: it is no text, and was not opened. std::nullopt: it does not begin with
-  /// initialize, or cannot be read; who plays it reports that.
-  /// Blocking: for its first lines. Errors: tool::cancelled.
+  /// Reads the first lines. std::nullopt: it does not begin with initialize, or cannot be read; the
+  /// player reports that. Precondition: it is no text, and open() was not called.
+  /// Blocking: until the first lines are there. Errors: tool::cancelled.
   [[nodiscard]] std::optional<beginning> look_at_beginning();
-  /// From the beginning. A pipe can be opened once. Errors: std::system_error.
+  /// A source of the whole transcript. A pipe can be opened once. Errors: std::system_error.
   [[nodiscard]] std::unique_ptr<transcript::byte_source> open();
 
  private:
@@ -50,12 +50,14 @@ class replay_input {
 
   std::string name_;
   std::optional<std::string_view> text_;
-  std::unique_ptr<rewindable_source> looked_at_;  // of a pipe, which has its first lines once
+  /// The source of a pipe whose first lines were read, which cannot be read a second time.
+  std::unique_ptr<rewindable_source> looked_at_;
 };
 
-/// The inputs by their shards, as indices: those of one shard in the order of the positions where
-/// they begin, then of the times when they were started. An input of an unknown shard is alone.
-/// Blocking: for the first lines of each. Errors: tool::cancelled.
+/// Groups the inputs by their shards. A group has indices, in the order of the positions where the
+/// transcripts begin, and then of the times when they were started. An input of an unknown shard is
+/// a group of its own.
+/// Blocking: until the first lines of each input are there. Errors: tool::cancelled.
 std::vector<std::vector<std::size_t>> by_shard(std::vector<replay_input>& inputs);
 
 }  // namespace kclxx::replay

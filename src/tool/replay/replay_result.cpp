@@ -20,21 +20,21 @@ namespace kclxx::replay {
 using namespace tool;
 
 totals replay_result::total() const {
-  totals all;
-  for (const replayed_shard& shard : shards) all.add(shard.summary.counts);
-  return all;
+  totals sum;
+  for (const replayed_shard& shard : shards) sum.add(shard.summary.counts);
+  return sum;
 }
 
 std::chrono::nanoseconds replay_result::took() const noexcept {
-  summary all;
+  summary whole;
   for (const replayed_shard& shard : shards) {
     const summary& summary = shard.summary;
     if (!summary.first_status) continue;
-    all.first_status =
-        std::min(all.first_status.value_or(*summary.first_status), *summary.first_status);
-    all.last_status = std::max(all.last_status, summary.last_status);
+    whole.first_status =
+        std::min(whole.first_status.value_or(*summary.first_status), *summary.first_status);
+    whole.last_status = std::max(whole.last_status, summary.last_status);
   }
-  return all.took();
+  return whole.took();
 }
 
 command_status status_of(const replayed_shard& shard) noexcept {
@@ -53,7 +53,7 @@ bool replay_result::had_fault() const noexcept {
 }
 
 command_status replay_result::status() const noexcept {
-  const bool is_fine = !effects || (effects->is_same() && effects->same > 0 && had_fault());
+  const bool is_fine = !effects || (effects->is_same() && effects->same_count > 0 && had_fault());
   command_status worst = is_fine ? command_status::ok : command_status::finding;
   for (const replayed_shard& shard : shards) worst = std::max(worst, status_of(shard));
   return worst;
@@ -79,7 +79,7 @@ std::string bytes(double value) {
 /// "12,345"
 std::string grouped(std::uint64_t value) {
   std::string text = std::to_string(value);
-  for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, 1, ',');
+  for (std::size_t end = text.size(); end > 3; end -= 3) text.insert(end - 3, 1, ',');
   return text;
 }
 
@@ -121,20 +121,22 @@ void print_diagnostic(std::ostream& out, std::string_view kind, const std::strin
 }
 
 void print_diagnostics(std::ostream& out, std::string_view kind, const std::string& file,
-                       const diagnostics& all) {
-  for (const diagnostic& diagnostic : all.first()) print_diagnostic(out, kind, file, diagnostic);
-  const std::uint64_t more = all.count() - all.first().size();
-  if (more > 0) print_row(out, kind, "... and " + grouped(more) + " more");
+                       const diagnostics& diagnostics) {
+  for (const diagnostic& diagnostic : diagnostics.first()) {
+    print_diagnostic(out, kind, file, diagnostic);
+  }
+  const std::uint64_t not_kept = diagnostics.count() - diagnostics.first().size();
+  if (not_kept > 0) print_row(out, kind, "... and " + grouped(not_kept) + " more");
 }
 
 void print_shard(std::ostream& out, const replayed_shard& shard) {
-  const summary& what = shard.summary;
-  out << (what.shard.empty() ? "(no shard)" : printable(what.shard)) << "  "
+  const summary& summary = shard.summary;
+  out << (summary.shard.empty() ? "(no shard)" : printable(summary.shard)) << "  "
       << printable(shard.file) << "\n";
   if (!shard.setup_error.empty()) return print_row(out, "not played", shard.setup_error);
-  if (what.resume) {
-    print_counts(out, what.counts, what.took());
-    print_row(out, "resumes", "after " + to_string(*what.resume));
+  if (summary.resume) {
+    print_counts(out, summary.counts, summary.took());
+    print_row(out, "resumes", "after " + to_string(*summary.resume));
   }
   if (shard.parked) {
     const parked_count& parked = *shard.parked;
@@ -148,11 +150,11 @@ void print_shard(std::ostream& out, const replayed_shard& shard) {
                   " records are complete: a checkpoint covers them. What the child "
                   "applied, it alone knows");
   }
-  for (const std::string& note : what.notes) print_row(out, "note", note);
-  print_diagnostics(out, "breach", shard.file, what.breaches);
-  print_diagnostics(out, "difference", shard.file, what.differences);
-  if (what.failure) print_diagnostic(out, "child failed", shard.file, *what.failure);
-  if (what.damage) print_diagnostic(out, "transcript", shard.file, *what.damage);
+  for (const std::string& note : summary.notes) print_row(out, "note", note);
+  print_diagnostics(out, "breach", shard.file, summary.breaches);
+  print_diagnostics(out, "difference", shard.file, summary.differences);
+  if (summary.failure) print_diagnostic(out, "child failed", shard.file, *summary.failure);
+  if (summary.damage) print_diagnostic(out, "transcript", shard.file, *summary.damage);
 }
 
 void print_lines(std::ostream& out, std::string_view kind, std::uint64_t count,
@@ -165,10 +167,10 @@ void print_lines(std::ostream& out, std::string_view kind, std::uint64_t count,
 void print_effects(std::ostream& out, const effect_comparison& effects, bool had_fault) {
   out << "effects, compared with those of a run without faults\n";
   print_row(out, "lines",
-            grouped(effects.same) + " the same, " + grouped(effects.lost_count) + " lost, " +
+            grouped(effects.same_count) + " the same, " + grouped(effects.lost_count) + " lost, " +
                 grouped(effects.extra_count) + " extra");
   if (!had_fault) print_row(out, "no fault", "happened: nothing was compared");
-  if (effects.same + effects.lost_count == 0) {
+  if (effects.same_count + effects.lost_count == 0) {
     print_row(out, "no line", "was left without faults: nothing was compared");
   }
   print_lines(out, "lost", effects.lost_count, effects.lost);
@@ -182,19 +184,21 @@ std::string findings(const replay_result& result) {
   const auto add = [&text](bool is_true, const char* what) {
     if (is_true) text += (text.empty() ? "" : "; ") + std::string(what);
   };
-  const auto any = [&result](auto is_true) {
-    return std::any_of(result.shards.begin(), result.shards.end(), is_true);
+  const auto any = [&result](auto has_finding) {
+    return std::any_of(result.shards.begin(), result.shards.end(), has_finding);
   };
-  add(any([](const auto& one) { return one.summary.breaches.count() > 0; }),
+  add(any([](const auto& shard) { return shard.summary.breaches.count() > 0; }),
       "the child broke the protocol");
-  add(any([](const auto& one) { return one.summary.differences.count() > 0; }),
+  add(any([](const auto& shard) { return shard.summary.differences.count() > 0; }),
       "the child differs from the recording");
-  add(any([](const auto& one) { return one.parked && one.parked->complete < one.parked->records; }),
+  add(any([](const auto& shard) {
+        return shard.parked && shard.parked->complete < shard.parked->records;
+      }),
       "parked records are left that no checkpoint covers");
   if (!result.effects) return text;
   add(!result.effects->is_same(), "the effects differ");
   add(!result.had_fault(), "no fault happened, so nothing was compared");
-  add(result.effects->same + result.effects->lost_count == 0,
+  add(result.effects->same_count + result.effects->lost_count == 0,
       "without faults there was no effect to compare with");
   return text;
 }
@@ -247,10 +251,10 @@ ordered_json object_of(const diagnostic& diagnostic) {
   return result;
 }
 
-ordered_json list_of(const diagnostics& all) {
+ordered_json list_of(const diagnostics& diagnostics) {
   ordered_json first = ordered_json::array();
-  for (const diagnostic& diagnostic : all.first()) first.push_back(object_of(diagnostic));
-  return {{"count", all.count()}, {"first", first}};
+  for (const diagnostic& diagnostic : diagnostics.first()) first.push_back(object_of(diagnostic));
+  return {{"count", diagnostics.count()}, {"first", first}};
 }
 
 ordered_json object_or_null(const std::optional<diagnostic>& diagnostic) {
@@ -258,51 +262,52 @@ ordered_json object_or_null(const std::optional<diagnostic>& diagnostic) {
 }
 
 ordered_json object_of(const replayed_shard& shard) {
-  const summary& what = shard.summary;
+  const summary& summary = shard.summary;
   ordered_json result{{"file", shard.file}, {"status", static_cast<int>(status_of(shard))}};
   if (!shard.setup_error.empty()) {
     result["setup_error"] = shard.setup_error;
     return result;
   }
-  result["shard"] = what.shard;
+  result["shard"] = summary.shard;
   if (shard.parked) {
     result["parked"] = {{"shard", shard.parked->shard},
                         {"lines", shard.parked->lines},
                         {"records", shard.parked->records},
                         {"complete", shard.parked->complete}};
   }
-  result.update(object_of(what.counts, what.took()));
+  result.update(object_of(summary.counts, summary.took()));
   result["resume"] = nullptr;
-  if (what.resume) {
-    result["resume"] = {{"sequenceNumber", what.resume->sequence_number()},
-                        {"subSequenceNumber", what.resume->sub_sequence_number()}};
+  if (summary.resume) {
+    result["resume"] = {{"sequenceNumber", summary.resume->sequence_number()},
+                        {"subSequenceNumber", summary.resume->sub_sequence_number()}};
   }
-  result["notes"] = what.notes;
-  result["breaches"] = list_of(what.breaches);
-  result["differences"] = list_of(what.differences);
-  result["child_failed"] = object_or_null(what.failure);
-  result["bad_transcript"] = object_or_null(what.damage);
+  result["notes"] = summary.notes;
+  result["breaches"] = list_of(summary.breaches);
+  result["differences"] = list_of(summary.differences);
+  result["child_failed"] = object_or_null(summary.failure);
+  result["bad_transcript"] = object_or_null(summary.damage);
   return result;
 }
 
 ordered_json object_of(const effect_comparison& effects) {
   return {
-      {"same", effects.same},
+      {"same", effects.same_count},
       {"lost", {{"count", effects.lost_count}, {"first", effects.lost}}},
       {"extra", {{"count", effects.extra_count}, {"first", effects.extra}}},
       {"kept_in", effects.kept_in.empty() ? ordered_json(nullptr) : ordered_json(effects.kept_in)}};
 }
 
-// A script draws the page. What it shows is text, and the text has no character that a reader could
-// obey.
+/// The rows that the page's script draws, in the order of print_report()'s columns. No text in them
+/// has a character that a terminal or a browser could obey.
 ordered_json rows_of(const timeline& timeline) {
   ordered_json rows = ordered_json::array();
-  for (const span& one : timeline.spans()) {
-    const std::chrono::nanoseconds behind = one.behind.value_or(std::chrono::milliseconds(0));
-    rows.push_back({printable(one.action), one.begin.count(), one.end.count(),
-                    one.repeats ? ordered_json(one.callback.count()) : ordered_json(),
-                    one.behind ? ordered_json(behind.count()) : ordered_json(), one.batches,
-                    one.delivered, one.persisted, one.checkpoints, one.failed_checkpoints});
+  for (const span& interval : timeline.spans()) {
+    const std::chrono::nanoseconds behind = interval.behind.value_or(std::chrono::milliseconds(0));
+    rows.push_back({printable(interval.action), interval.begin.count(), interval.end.count(),
+                    interval.repeats ? ordered_json(interval.callback.count()) : ordered_json(),
+                    interval.behind ? ordered_json(behind.count()) : ordered_json(),
+                    interval.batches, interval.delivered, interval.persisted, interval.checkpoints,
+                    interval.failed_checkpoints});
   }
   return rows;
 }
@@ -312,7 +317,7 @@ ordered_json rows_of(const timeline& timeline) {
 void print_text(std::ostream& out, const replay_result& result) {
   for (const replayed_shard& shard : result.shards) print_shard(out, shard);
   if (result.shards.size() > 1) {
-    // A shard may have several transcripts; one whose shard is unknown counts, too.
+    // A shard may have several transcripts. A transcript whose shard is unknown counts as a shard.
     std::set<std::string_view> names;
     for (const replayed_shard& shard : result.shards) {
       names.insert(shard.summary.shard.empty() ? shard.file : shard.summary.shard);
@@ -327,15 +332,15 @@ void print_text(std::ostream& out, const replay_result& result) {
 void print_json(std::ostream& out, const replay_result& result) {
   ordered_json shards = ordered_json::array();
   for (const replayed_shard& shard : result.shards) shards.push_back(object_of(shard));
-  ordered_json all{{"status", static_cast<int>(result.status())},
-                   {"total", object_of(result.total(), result.took())},
-                   {"shards", shards}};
+  ordered_json report{{"status", static_cast<int>(result.status())},
+                      {"total", object_of(result.total(), result.took())},
+                      {"shards", shards}};
   if (result.effects) {
-    all["effects"] = object_of(*result.effects);
-    all["effects"]["had_fault"] = result.had_fault();
+    report["effects"] = object_of(*result.effects);
+    report["effects"]["had_fault"] = result.had_fault();
   }
-  // What a child wrote need not be UTF-8.
-  out << all.dump(2, ' ', true, ordered_json::error_handler_t::replace) << "\n";
+  // The report quotes the child, which need not write UTF-8.
+  out << report.dump(2, ' ', true, ordered_json::error_handler_t::replace) << "\n";
 }
 
 void print_report(std::ostream& out, const replay_result& result) {
@@ -352,15 +357,15 @@ void print_report(std::ostream& out, const replay_result& result) {
                            {"action", "begin", "end", "callback", "behind", "batches", "delivered",
                             "persisted", "checkpoints", "failed"}},
                           {"shards", shards}};
-  std::string_view page = embedded::report_page;
-  const std::string_view place = "{{data}}";
-  const std::size_t at = page.find(place);
-  out << page.substr(0, at);
-  // In a script's element a '<' could end it; JSON has it in texts only.
-  for (const char one : data.dump(-1, ' ', true, ordered_json::error_handler_t::replace)) {
-    one == '<' ? out << "\\u003c" : out << one;
+  const std::string_view page = embedded::report_page;
+  const std::string_view placeholder = "{{data}}";
+  const std::size_t begin = page.find(placeholder);
+  out << page.substr(0, begin);
+  // A '<' could end the script's element. JSON has this character in texts alone.
+  for (const char character : data.dump(-1, ' ', true, ordered_json::error_handler_t::replace)) {
+    character == '<' ? out << "\\u003c" : out << character;
   }
-  out << page.substr(at + place.size());
+  out << page.substr(begin + placeholder.size());
 }
 
 }  // namespace kclxx::replay

@@ -18,7 +18,7 @@ namespace kclxx::replay {
 
 /// How many parked records there were, and how many of them the child's checkpoints cover.
 struct parked_count {
-  std::string shard;      ///< where they were parked
+  std::string shard;      ///< the id of the shard in which they were parked
   std::size_t lines = 0;  ///< more than records when some were parked more than once
   std::size_t records = 0;
   std::size_t complete = 0;
@@ -27,21 +27,21 @@ struct parked_count {
 struct replayed_shard {
   std::string file;
   replay::summary summary;
-  /// Why it was not played at all: the file cannot be opened, the child not started.
+  /// Why it was not played: the file could not be opened, or the child not started.
   std::string setup_error;
   std::optional<parked_count> parked{};  ///< only with --parked
 };
 
-/// What a child left in files, with faults and without.
+/// The lines that a child left in a run with faults, compared with those of a run without.
 struct effect_comparison {
-  static constexpr std::size_t most_kept = 100;
+  static constexpr std::size_t max_kept = 100;
 
-  std::uint64_t same = 0;           ///< lines
-  std::uint64_t lost_count = 0;     ///< only there without faults
-  std::uint64_t extra_count = 0;    ///< only there with them, or more often
-  std::vector<std::string> lost{};  ///< the first ones
-  std::vector<std::string> extra{};
-  std::string kept_in{};  ///< where both runs' directories are; empty when they were removed
+  std::uint64_t same_count = 0;      ///< lines that both runs left
+  std::uint64_t lost_count = 0;      ///< lines that only the run without faults left
+  std::uint64_t extra_count = 0;     ///< lines that the run with faults left in addition
+  std::vector<std::string> lost{};   ///< the first lost lines
+  std::vector<std::string> extra{};  ///< the first extra lines
+  std::string kept_in{};  ///< the folder of both runs' directories; empty when it was removed
 
   [[nodiscard]] bool is_same() const noexcept { return lost_count == 0 && extra_count == 0; }
 };
@@ -50,12 +50,12 @@ struct replay_result {
   std::vector<replayed_shard> shards;
   std::optional<effect_comparison> effects;
 
-  /// Whether a fault happened in any shard: without one, --effects has compared nothing.
+  /// Whether a fault happened in any shard. If none did, --effects has compared nothing.
   [[nodiscard]] bool had_fault() const noexcept;
   [[nodiscard]] totals total() const;
-  /// From the first status of all shards to the last.
+  /// The time from the first status of any shard to the last one.
   [[nodiscard]] std::chrono::nanoseconds took() const noexcept;
-  /// The worst of all shards: what is last in tool::command_status.
+  /// The worst status of a shard: the last one in the order of tool::command_status.
   [[nodiscard]] tool::command_status status() const noexcept;
 };
 

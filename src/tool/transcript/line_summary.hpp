@@ -29,25 +29,25 @@ enum class line_kind {
   unknown_action,
 };
 
-/// What a line of the daemon is, without its records.
+/// What a line of the daemon says, without its records.
 struct line_summary {
   line_kind kind = line_kind::unknown_action;
   std::string action{};  ///< a status must repeat it
   std::optional<std::string> shard_id{};
-  /// initialize: where reading begins; processRecords: the largest among the records.
+  /// initialize has the position where reading begins, processRecords the largest of its records.
   std::optional<sequence_position> position{};
   std::size_t records = 0;
-  std::size_t data_bytes = 0;  ///< of the records' data, without base64
+  std::size_t data_bytes = 0;  ///< the data of the records, without base64
   std::optional<std::chrono::milliseconds> millis_behind_latest{};
-  // Of an answer: what was asked for, unchanged, and the exception's simple name.
+  // An answer has what the child had asked for, unchanged, and the exception's simple name.
   std::optional<std::string> sequence_number{};
   std::optional<std::int64_t> sub_sequence_number{};
   std::optional<std::string> error{};
 };
 
-/// Summarizes lines of the daemon without changing them: for those who pass them on.
+/// Summarizes lines of the daemon without changing them, so that they can be passed on.
 ///
-/// Thread safety: none. It keeps its working memory between lines.
+/// Thread safety: none. Memory: that of the longest line so far, which it keeps for the next one.
 class line_summarizer {
  public:
   using result = std::variant<line_summary, protocol::decode_error>;

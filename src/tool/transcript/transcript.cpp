@@ -20,16 +20,17 @@ namespace kclxx::transcript {
 
 namespace {
 
-// Small enough to be searched while still in the cache, large enough for few system calls.
-constexpr std::size_t chunk = std::size_t{256} << 10;
+/// How many bytes are read at a time: few enough to be searched while they are in the cache, and
+/// enough for few system calls.
+constexpr std::size_t read_size = std::size_t{256} << 10;
 
-// The version of the format, the value of "kclxx_transcript".
+/// The version of the format, the value of "kclxx_transcript".
 constexpr int format_version = 1;
 
 using nlohmann::json;
 using ordered = nlohmann::ordered_json;
 
-// A header or an initialize is small; a first line beyond this can only be one of records.
+/// A header or an initialize is small. A longer first line can only be a batch.
 constexpr std::size_t max_parsed = std::size_t{1} << 20;
 constexpr std::string_view action_first = R"({"action")";
 
@@ -57,30 +58,31 @@ header parse_header(const json& value) {
   }
 }
 
-// Without blanks before and after it, as a carriage return.
+/// The line without the blanks at both ends. A carriage return counts as a blank.
 std::string_view without_blanks(std::string_view line) noexcept {
   constexpr std::string_view blanks = " \t\r";
   line.remove_prefix(std::min(line.find_first_not_of(blanks), line.size()));
   return line.substr(0, line.find_last_not_of(blanks) + 1);
 }
 
-// Such a line is unchanged in a transcript.
+/// Whether the line looks like an object: then it stands unchanged in a transcript.
 bool is_object(std::string_view line) noexcept {
   return line.size() >= 2 && line.front() == '{' && line.back() == '}';
 }
 
-/// Walks through the fixed beginning of a line; python's json.dumps puts spaces after : and ,.
+/// Walks through the fixed beginning of a line. Spaces may follow : and , as Python's json.dumps
+/// writes them.
 class cursor {
  public:
-  explicit cursor(std::string_view text) : rest_(text) {}
+  explicit cursor(std::string_view text) : unread_(text) {}
 
-  /// True, and past it, when `text` comes next.
+  /// Moves past `text`, if it comes next. False: it does not.
   bool eat(std::string_view text) {
-    if (!rest_.starts_with(text)) return false;
-    rest_.remove_prefix(text.size());
+    if (!unread_.starts_with(text)) return false;
+    unread_.remove_prefix(text.size());
     return true;
   }
-  /// `quoted_name_and_colon`: "at":
+  /// Moves past a field's name. `quoted_name_and_colon`: "at":
   bool eat_key(std::string_view quoted_name_and_colon) {
     const bool is_there = eat(quoted_name_and_colon);
     if (is_there) skip_spaces();
@@ -89,24 +91,25 @@ class cursor {
   bool eat_comma() { return eat_key(","); }
   template <class Number>
   bool eat_number(Number& value) {
-    const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
+    const auto [end, error] =
+        std::from_chars(unread_.data(), unread_.data() + unread_.size(), value);
     if (error != std::errc() || value < 0) return false;
-    rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
+    unread_.remove_prefix(static_cast<std::size_t>(end - unread_.data()));
     return true;
   }
-  /// What is before the closing brace; false when there is none.
+  /// Gives what is before the closing brace. False: the line ends without one.
   bool eat_value(std::string_view& value) {
-    if (!rest_.ends_with('}')) return false;
-    value = without_blanks(rest_.substr(0, rest_.size() - 1));
+    if (!unread_.ends_with('}')) return false;
+    value = without_blanks(unread_.substr(0, unread_.size() - 1));
     return true;
   }
 
  private:
   void skip_spaces() {
-    while (rest_.starts_with(' ')) rest_.remove_prefix(1);
+    while (unread_.starts_with(' ')) unread_.remove_prefix(1);
   }
 
-  std::string_view rest_;
+  std::string_view unread_;
 };
 
 const char* parse_bytes(std::string_view token, std::string& text) {
@@ -175,30 +178,31 @@ const char* parse_event(cursor input, entry& out) {
   } else {
     return "\"event\" is none of \"exit\", \"end_of_input\", \"end_of_output\"";
   }
-  std::string_view rest;
-  if (is_whole && input.eat_value(rest) && rest.empty()) return nullptr;
+  std::string_view value;
+  if (is_whole && input.eat_value(value) && value.empty()) return nullptr;
   return "the event is damaged, or something comes after it";
 }
 
-/// Into `out`, whose `line` is a view of `line`, or of `text` where it was escaped. Null, or what
-/// is wrong.
+/// Reads a line of a transcript. `out.line` becomes a view of `line`, or of `text` where the line
+/// was escaped. Returns null, or what is wrong.
 const char* parse_entry(std::string_view line, entry& out, std::string& text) {
-  cursor at(line);
+  cursor input(line);
   std::int64_t microseconds = 0;
-  if (!at.eat("{") || !at.eat_key(R"("at":)") || !at.eat_number(microseconds) || !at.eat_comma()) {
+  if (!input.eat("{") || !input.eat_key(R"("at":)") || !input.eat_number(microseconds) ||
+      !input.eat_comma()) {
     return "does not begin with {\"at\":<microseconds>,";
   }
-  // So that differences, in nanoseconds, fit.
+  // Differences of times are counted in nanoseconds, which must not overflow.
   if (std::chrono::microseconds(microseconds) > std::chrono::years(100)) {
     return "\"at\" is more than 100 years after the beginning";
   }
   out.at = std::chrono::microseconds(microseconds);
-  if (at.eat_key(R"("from":)")) return parse_line(at, out, text);
-  if (at.eat_key(R"("event":)")) return parse_event(at, out);
+  if (input.eat_key(R"("from":)")) return parse_line(input, out, text);
+  if (input.eat_key(R"("event":)")) return parse_event(input, out);
   return "\"at\" is not followed by \"from\" or \"event\"";
 }
 
-/// Nothing: the file has the daemon's lines alone. Errors: not_a_transcript.
+/// The header; std::nullopt when the file has the daemon's lines alone. Errors: not_a_transcript.
 std::optional<header> parse_first_line(std::string_view line) {
   if (line.starts_with(action_first) && line.back() == '}') return std::nullopt;
   const not_a_transcript unknown{
@@ -214,7 +218,7 @@ std::optional<header> parse_first_line(std::string_view line) {
   throw unknown;
 }
 
-// What is not UTF-8 in the command becomes U+FFFD.
+/// The header's line. Bytes of the command that are not UTF-8 become U+FFFD.
 std::string to_line(const header& header) {
   ordered line;
   line["kclxx_transcript"] = format_version;
@@ -226,8 +230,8 @@ std::string to_line(const header& header) {
 
 constexpr std::string_view end_of_entry = "}\n";
 
-bool is_line(const entry& one) {
-  return one.kind == entry_kind::daemon_line || one.kind == entry_kind::child_line;
+bool is_line(const entry& entry) {
+  return entry.kind == entry_kind::daemon_line || entry.kind == entry_kind::child_line;
 }
 
 void append_value(std::string& out, std::string_view line) {
@@ -241,13 +245,13 @@ void append_value(std::string& out, std::string_view line) {
   }
 }
 
-void append_event(std::string& out, const entry& one) {
-  switch (one.kind) {
+void append_event(std::string& out, const entry& entry) {
+  switch (entry.kind) {
     case entry_kind::exit:
-      out.append("\"exit\",\"status\":").append(std::to_string(one.number));
+      out.append("\"exit\",\"status\":").append(std::to_string(entry.number));
       break;
     case entry_kind::killed:
-      out.append("\"exit\",\"signal\":").append(std::to_string(one.number));
+      out.append("\"exit\",\"signal\":").append(std::to_string(entry.number));
       break;
     case entry_kind::end_of_input:
       out.append("\"end_of_input\"");
@@ -303,13 +307,13 @@ reader::reader(byte_source& source, std::string name, std::size_t max_line)
   } catch (const not_a_transcript& problem) {
     fail(problem.why);
   }
-  if (!header_) first_ = line;
+  if (!header_) first_line_ = line;
 }
 
 bool reader::next(entry& out) {
   std::string_view line;
-  if (first_) {
-    line = *std::exchange(first_, std::nullopt);
+  if (first_line_) {
+    line = *std::exchange(first_line_, std::nullopt);
   } else if (!next_line(line)) {
     return false;
   }
@@ -340,7 +344,7 @@ bool reader::next_line(std::string_view& line) {
 bool reader::read_line(std::string_view& line) {
   bool is_whole = lines_.next(line);
   while (!is_whole && lines_.rest().size() <= max_line_) {
-    const std::size_t size = source_.read(lines_.prepare(chunk), chunk);
+    const std::size_t size = source_.read(lines_.prepare(read_size), read_size);
     if (size == 0) break;
     lines_.commit(size);
     is_whole = lines_.next(line);
@@ -353,39 +357,39 @@ bool reader::read_line(std::string_view& line) {
   return true;
 }
 
-void writer::write(const header& head) {
-  const std::string line = to_line(head) + "\n";
+void writer::write(const header& header) {
+  const std::string line = to_line(header) + "\n";
   const std::array<std::string_view, 1> pieces{line};
   sink_.write(pieces);
 }
 
-void writer::write(const entry& one, bool is_unfinished) {
-  begin_text(one);
-  if (is_line(one)) {
-    if (!is_unfinished && one.whole_length == 0 && is_object(one.line)) {
+void writer::write(const entry& entry, bool is_unfinished) {
+  begin_text(entry);
+  if (is_line(entry)) {
+    if (!is_unfinished && entry.whole_length == 0 && is_object(entry.line)) {
       text_.append("\"line\":");
-      const std::array<std::string_view, 3> pieces{text_, one.line, end_of_entry};
+      const std::array<std::string_view, 3> pieces{text_, entry.line, end_of_entry};
       sink_.write(pieces);
       return;
     }
-    append_value(text_, one.line);
+    append_value(text_, entry.line);
   } else {
-    append_event(text_, one);
+    append_event(text_, entry);
   }
   text_.append(end_of_entry);
   const std::array<std::string_view, 1> pieces{text_};
   sink_.write(pieces);
 }
 
-// Up to what kind of value comes.
-void writer::begin_text(const entry& one) {
+// Begins text_ with everything that comes before the line's value, or the event.
+void writer::begin_text(const entry& entry) {
   text_.assign("{\"at\":");
-  text_.append(std::to_string(one.at.value_or(std::chrono::microseconds(0)).count()));
-  if (is_line(one)) {
-    text_.append(one.kind == entry_kind::child_line ? ",\"from\":\"child\","
-                                                    : ",\"from\":\"daemon\",");
-    if (one.whole_length > 0) {
-      text_.append("\"length\":").append(std::to_string(one.whole_length)).append(",");
+  text_.append(std::to_string(entry.at.value_or(std::chrono::microseconds(0)).count()));
+  if (is_line(entry)) {
+    text_.append(entry.kind == entry_kind::child_line ? ",\"from\":\"child\","
+                                                      : ",\"from\":\"daemon\",");
+    if (entry.whole_length > 0) {
+      text_.append("\"length\":").append(std::to_string(entry.whole_length)).append(",");
     }
   } else {
     text_.append(",\"event\":");

@@ -14,12 +14,12 @@
 
 namespace kclxx::transcript {
 
-// Where transcripts come from and go to: the seams for descriptors.
+// Where the bytes of transcripts come from and go to: files in the tool, memory in tests.
 
 class byte_source {
  public:
   virtual ~byte_source() = default;
-  /// Reads up to `size` bytes; 0 is the end. Errors: what the source throws goes through.
+  /// Reads up to `size` bytes; 0 is the end. Errors: each source has its own.
   virtual std::size_t read(char* target, std::size_t size) = 0;
 };
 
@@ -51,12 +51,13 @@ enum class entry_kind {
 /// One line of a transcript.
 /// Lifetime: `line` ends with the next call of the reader.
 struct entry {
-  /// Since header::started; std::nullopt in a file that has only the daemon's lines.
+  /// The time since header::started; std::nullopt in a file that has only the daemon's lines.
   std::optional<std::chrono::microseconds> at{};
   entry_kind kind = entry_kind::daemon_line;
   std::string_view line{};  ///< unchanged, without its newline; empty for events
   int number = 0;           ///< the exit status, or the signal's number
-  /// Of a line that was too long to be recorded: `line` is its beginning. Otherwise 0.
+  /// The length of a line that was too long to be recorded, of which `line` is the beginning; else
+  /// 0.
   std::size_t whole_length = 0;
   std::size_t line_number = 0;
 };
@@ -67,8 +68,8 @@ std::string format_time(std::chrono::system_clock::time_point date);
 /// The shard that a line of the daemon initializes; std::nullopt for any other line.
 std::optional<std::string> initialized_shard(std::string_view line);
 
-/// A file that is not a transcript, is damaged, or cut off; what() begins with its name and the
-/// number of the line.
+/// The file is not a transcript, is damaged, or cut off; what() begins with its name and the number
+/// of the line.
 class transcript_error : public std::runtime_error {
  public:
   transcript_error(const std::string& name, std::size_t line_number, const std::string& message);
@@ -81,11 +82,10 @@ class transcript_error : public std::runtime_error {
   std::size_t problem_at_;
 };
 
-/// Reads a transcript (docs/transcripts.md), or a file with nothing but the daemon's lines. It
-/// needs memory for one line, and copies none.
+/// Reads a transcript (docs/transcripts.md), or a file with nothing but the daemon's lines.
 ///
-/// 1. Make one: it reads the first line. 2. next() until it returns that there is no more.
-/// Thread safety: none.
+/// 1. The constructor reads the first line. 2. next() until it returns false.
+/// Thread safety: none. Memory: that of the longest line.
 class reader {
  public:
   static constexpr std::size_t default_max_line = std::size_t{1} << 30;
@@ -97,12 +97,12 @@ class reader {
   /// std::nullopt: the file has only the daemon's lines, and no times.
   [[nodiscard]] const std::optional<header>& head() const noexcept { return header_; }
 
-  /// False at the end. What was read before an error has been delivered.
-  /// Errors: as the constructor.
+  /// Reads the next entry. False at the end.
+  /// Errors: transcript_error, after all entries before the damage; and what the source throws.
   bool next(entry& out);
 
  private:
-  /// The next line that is not empty, without blanks around it: the child takes these lines, too.
+  /// The next line that is not empty, without blanks around it. A child ignores these blanks, too.
   bool next_line(std::string_view& line);
   bool read_line(std::string_view& line);
   [[noreturn]] void fail(const std::string& message) const;
@@ -113,12 +113,13 @@ class reader {
   tool::line_splitter lines_;
   std::size_t line_number_ = 0;
   std::optional<header> header_;
-  std::optional<std::string_view> first_;  // of a file without a header: not yet delivered
-  std::string text_;                       // of a line that had to be escaped
+  /// The first line of a file without a header, until next() has given it.
+  std::optional<std::string_view> first_line_;
+  std::string text_;  ///< the line of the last entry, if it was escaped
 };
 
-/// Writes a transcript (docs/transcripts.md). Each call is one write of one line to the sink: when
-/// the writing process is killed, at most the last line is cut off.
+/// Writes a transcript (docs/transcripts.md). Each call writes one line to the sink, in one write:
+/// when the writing process is killed, at most the last line is cut off.
 ///
 /// Thread safety: none.
 class writer {
@@ -126,16 +127,16 @@ class writer {
   /// Lifetime: `sink` outlives the writer.
   explicit writer(byte_sink& sink) : sink_(sink) {}
 
-  void write(const header& head);
-  /// `one.at` is set. A line that is an object is written unchanged and without a copy, unless it
-  /// is not whole; `is_unfinished`: it ended without a newline.
-  void write(const entry& one, bool is_unfinished = false);
+  void write(const header& header);
+  /// A whole line that is an object is written unchanged and without a copy. `is_unfinished`: the
+  /// line had no newline. Precondition: `entry.at` is set.
+  void write(const entry& entry, bool is_unfinished = false);
 
  private:
-  void begin_text(const entry& one);
+  void begin_text(const entry& entry);
 
   byte_sink& sink_;
-  std::string text_;  // kept for its memory
+  std::string text_;  ///< a member, so that its memory is used again
 };
 
 }  // namespace kclxx::transcript

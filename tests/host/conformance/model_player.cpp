@@ -39,40 +39,41 @@ class player {
   }
 
  private:
-  void make(const call& made) {
-    send(line_of(made));
+  void make(const call& call_to_make) {
+    send(line_of(call_to_make));
     std::optional<sequence_position> largest;
-    for (const record_fields& record : made.records) {
+    for (const record_fields& record : call_to_make.records) {
       const sequence_position position(record.sequence_number, record.sub_sequence_number);
       if (!largest || *largest < position) largest = position;
     }
     daemon_model::daemon_events out;
-    consumer_.call(made.kind, protocol::action_name(made.kind), largest, out);
+    consumer_.call(call_to_make.kind, protocol::action_name(call_to_make.kind), largest, out);
     take(out);
     deliver_lines();
     if (consumer_.is_waiting()) end_output();
   }
 
-  std::string line_of(const call& made) const {
-    switch (made.kind) {
+  std::string line_of(const call& call_to_make) const {
+    switch (call_to_make.kind) {
       case action_kind::initialize:
         return daemon_model::initialize_line(
-            made.shard_id, sequence_position(made.sequence_number, made.sub_sequence_number));
+            call_to_make.shard_id,
+            sequence_position(call_to_make.sequence_number, call_to_make.sub_sequence_number));
       case action_kind::process_records:
-        return process_records_line(made);
+        return process_records_line(call_to_make);
       case action_kind::lease_lost:
       case action_kind::shard_ended:
       case action_kind::shutdown_requested:
         break;
     }
-    return daemon_model::action_line(made.kind);
+    return daemon_model::action_line(call_to_make.kind);
   }
 
-  static std::string process_records_line(const call& made) {
-    std::vector<std::string> data(made.records.size());
+  static std::string process_records_line(const call& call_to_make) {
+    std::vector<std::string> data(call_to_make.records.size());
     std::vector<record> records;
     for (std::size_t i = 0; i < data.size(); ++i) {
-      const record_fields& from = made.records[i];
+      const record_fields& from = call_to_make.records[i];
       record::fields fields;
       fields.sequence_number = from.sequence_number;
       fields.sub_sequence_number = from.sub_sequence_number;
@@ -87,7 +88,7 @@ class player {
       }
       records.emplace_back(fields);
     }
-    return daemon_model::process_records_line(records, made.millis_behind_latest);
+    return daemon_model::process_records_line(records, call_to_make.millis_behind_latest);
   }
 
   /// The daemon's line reaches the child, which takes its turn.
@@ -127,9 +128,9 @@ class player {
     take(out);
   }
 
-  void take(const daemon_model::daemon_events& all) {
-    for (const daemon_model::daemon_event& event : all) {
-      std::visit([this](const auto& one) { take(one); }, event);
+  void take(const daemon_model::daemon_events& events) {
+    for (const daemon_model::daemon_event& event : events) {
+      std::visit([this](const auto& of_kind) { take(of_kind); }, event);
     }
     // After an ending the real call returns last of all.
     if (returned_) {

@@ -100,8 +100,8 @@ std::size_t compare_with_model(const std::vector<script>& scripts, std::vector<n
   return differing;
 }
 
-/// The same with processes and pipes in the place of the child that is an object; not those in
-/// which the daemon would wait indefinitely.
+/// Compares the scripts again with a process and pipes in place of the child that is an object, but
+/// for the scripts in which the daemon would wait indefinitely.
 std::size_t compare_with_processes(std::vector<script> scripts, std::vector<nlohmann::json> real,
                                    const options& chosen) {
   std::vector<script> ending;

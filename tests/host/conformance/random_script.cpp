@@ -136,8 +136,8 @@ class author {
   }
 
   /// A call, and what the child does in it.
-  void add(const call& made) {
-    script_.calls.push_back(made);
+  void add(const call& added) {
+    script_.calls.push_back(added);
     auto& turns = script_.child.emplace_back(1);
     while (one_in(2)) {
       turns.back().write += line(checkpoint());
@@ -145,7 +145,7 @@ class author {
     }
     // After the last: what is not answered any more.
     const auto status =
-        status_line(one_in(25) ? "processRecords" : protocol::action_name(made.kind));
+        status_line(one_in(25) ? "processRecords" : protocol::action_name(added.kind));
     if (!one_in(30)) turns.back().write += line(status);
     if (one_in(30)) turns.back().write += line("null");
     if (one_in(15)) turns.back().write += line(checkpoint());

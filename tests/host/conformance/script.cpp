@@ -81,7 +81,7 @@ std::string bytes_from_characters(const std::string& characters) {
 json to_json(const script& script) {
   json result{{"store", script.store}};
   json& calls = result["calls"] = json::array();
-  for (const call& made : script.calls) calls.push_back(to_json(made));
+  for (const call& entry : script.calls) calls.push_back(to_json(entry));
   json& child = result["child"] = json::array();
   for (const auto& turns : script.child) {
     json& list = child.emplace_back(json::array());

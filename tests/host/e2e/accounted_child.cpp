@@ -41,9 +41,9 @@ int failures_of(std::string_view id) {
   const auto number = [&](char after) {
     return std::stoul(std::string(id.substr(id.rfind(after) + 1)));
   };
-  const auto rest = (number('-') + number(':')) % 100;
-  if (rest == 0) return attempts;  // for good
-  return rest <= 5 ? 2 : 0;
+  const auto remainder = (number('-') + number(':')) % 100;
+  if (remainder == 0) return attempts;  // for good
+  return remainder <= 5 ? 2 : 0;
 }
 
 /// A shard's journal, for several threads.
@@ -80,10 +80,10 @@ class written_lot final : public kclxx::parking_lot {
       for (std::size_t i = 0; i < failed.size(); ++i) journal_->note("not_parked");
       throw;
     }
-    for (const kclxx::failed_record& each : failed) {
-      const kclxx::record& one = each.record;
-      journal_->note("parked", one.sequence_number(), one.sub_sequence_number(),
-                     one.partition_key().value_or("-"), id_of(one));
+    for (const kclxx::failed_record& entry : failed) {
+      const kclxx::record& record = entry.record;
+      journal_->note("parked", record.sequence_number(), record.sub_sequence_number(),
+                     record.partition_key().value_or("-"), id_of(record));
     }
   }
 
@@ -124,13 +124,13 @@ class accounted final : public kclxx::record_processor {
 /// How often a shard's records were tried that are not done.
 class tries {
  public:
-  int next(const kclxx::record& one) {
+  int next(const kclxx::record& record) {
     const std::lock_guard lock(mutex_);
-    return ++counts_[one.position()];
+    return ++counts_[record.position()];
   }
-  void forget(const kclxx::record& one) {
+  void forget(const kclxx::record& record) {
     const std::lock_guard lock(mutex_);
-    counts_.erase(one.position());
+    counts_.erase(record.position());
   }
 
  private:
@@ -144,13 +144,13 @@ auto for_each(Function function) {
   return [function](const kclxx::record_batch& batch) {
     std::vector<kclxx::batch_failure::failed> failed;
     std::set<std::string_view> keys;
-    for (const kclxx::record& one : batch) {
-      const std::string_view key = one.partition_key().value_or("-");
+    for (const kclxx::record& record : batch) {
+      const std::string_view key = record.partition_key().value_or("-");
       if (keys.contains(key)) continue;
       try {
-        function(one);
+        function(record);
       } catch (const std::exception&) {
-        failed.push_back({one.position(), std::current_exception()});
+        failed.push_back({record.position(), std::current_exception()});
         keys.insert(key);
       }
     }
@@ -169,7 +169,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   const std::string_view form = argv[1];
-  journals all(argv[2]);
+  journals process_journals(argv[2]);
   const std::filesystem::path metrics = std::filesystem::path(argv[3]) / std::to_string(::getpid());
   const std::filesystem::path parked = argv[4];
   std::filesystem::create_directory(metrics);
@@ -181,7 +181,7 @@ int main(int argc, char** argv) {
   options.metrics.remove_at_end = false;
 
   const auto make = [&](const kclxx::shard_context& shard) {
-    const auto of_shard = std::make_shared<shared_journal>(all.add(shard.shard_id()));
+    const auto of_shard = std::make_shared<shared_journal>(process_journals.add(shard.shard_id()));
     const auto& start = shard.start_position();
     of_shard->write([&](journal& journal) {
       journal.line("initialize", shard.shard_id(), start ? start->sequence_number() : "null",
@@ -220,6 +220,6 @@ int main(int argc, char** argv) {
     return std::make_unique<accounted>(factory(shard), of_shard);
   };
   const int status = kclxx::run(make, options);
-  all.write_exit(status);
+  process_journals.write_exit(status);
   return status;
 }

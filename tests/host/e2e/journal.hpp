@@ -42,11 +42,11 @@ class journal {
 
   /// Writes all lines at once.
   void write() {
-    for (std::string_view left = text_; !left.empty();) {
-      const ssize_t n = ::write(fd_, left.data(), left.size());
+    for (std::string_view unwritten = text_; !unwritten.empty();) {
+      const ssize_t n = ::write(fd_, unwritten.data(), unwritten.size());
       if (n == -1 && errno != EINTR)
         throw std::system_error(errno, std::generic_category(), "cannot write the journal");
-      if (n > 0) left.remove_prefix(static_cast<std::size_t>(n));
+      if (n > 0) unwritten.remove_prefix(static_cast<std::size_t>(n));
     }
     text_.clear();
   }
@@ -81,10 +81,10 @@ class journals {
   explicit journals(std::filesystem::path directory) : directory_(std::move(directory)) {}
 
   std::unique_ptr<journal> add(std::string_view shard) {
-    auto made = std::make_unique<journal>(directory_, shard);
+    auto opened = std::make_unique<journal>(directory_, shard);
     const std::lock_guard lock(mutex_);
-    paths_.push_back(made->path());
-    return made;
+    paths_.push_back(opened->path());
+    return opened;
   }
   /// Into each of them.
   void write_exit(int status) {

@@ -11,6 +11,7 @@ import subprocess
 import time
 
 from harness import settings
+from harness.aws import Stream
 from harness.case import DaemonCase, main
 
 SHARDS = 4
@@ -39,6 +40,8 @@ class Leases(DaemonCase):
                     self.assertEqual(found["client_version"], "CLIENT_VERSION_3X")
                 self.assertEqual(found["unreadable_by_kcl_2"],
                                  ["Leader", "Migration3.0", "host-1"] if kcl == 3 else [])
+                self.assertEqual([(one["worker"], one["leases"]) for one in found["workers"]], [("host-1", SHARDS)])
+                self.check_stream(application)
 
                 application.kill_worker(worker)
                 found = self.leases(application, status=1)
@@ -144,6 +147,14 @@ class Leases(DaemonCase):
         application.dynamodb_url = "http://127.0.0.1:1"
         _, error = self.run_leases(application, application.name, status=5)
         self.assertRegex(error, "^kclxx leases: aws ended with exit status [0-9]+: Could not connect")
+
+    def check_stream(self, application):
+        """Each row is of the application's stream, and none of another stream with the same shards."""
+        options = [application.name, "--kinesis-endpoint-url", application.kinesis_url, "--stream"]
+        self.run_leases(application, *options, application.stream.name, status=0)
+        younger = Stream(application.services.kinesis, application.name + "-younger", SHARDS)
+        out, _ = self.run_leases(application, *options, younger.name, status=1)
+        self.assertIn(f"stuck: rows that the stream {younger.name} cannot have: shardId-000000000000 at ~", out)
 
     def begin(self, kcl):
         application = self.application(SHARDS, kcl=kcl)

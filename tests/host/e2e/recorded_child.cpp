@@ -45,8 +45,11 @@ struct options {
 
 class recorded_processor : public kclxx::record_processor {
  public:
-  recorded_processor(options chosen, journals& all, const kclxx::shard_context& context)
-      : options_(std::move(chosen)), context_(context), journal_(all.add(context.shard_id())) {
+  recorded_processor(options chosen, journals& process_journals,
+                     const kclxx::shard_context& context)
+      : options_(std::move(chosen)),
+        context_(context),
+        journal_(process_journals.add(context.shard_id())) {
     const auto& start = context.start_position();
     journal_
         ->line("initialize", context.shard_id(), start ? start->sequence_number() : "null",
@@ -187,12 +190,12 @@ int main(int argc, char** argv) {
   }
   kclxx::run_options run_options;
   if (chosen->automatic) run_options.checkpoint_interval = *chosen->automatic;
-  journals all(chosen->directory);
+  journals process_journals(chosen->directory);
   const int status = kclxx::run(
       [&](const kclxx::shard_context& shard) {
-        return std::make_unique<recorded_processor>(*chosen, all, shard);
+        return std::make_unique<recorded_processor>(*chosen, process_journals, shard);
       },
       run_options);
-  all.write_exit(status);
+  process_journals.write_exit(status);
   return status;
 }

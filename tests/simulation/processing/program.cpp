@@ -48,7 +48,7 @@ class program::lot final : public parking_lot {
       if (random.chance(full_ / 4)) {
         owner_.note(fault::lot_locked);
         shard.sleep_for(std::chrono::seconds(5));
-        for (const failed_record& one : failed) ++owner_.stream_.of(one.record).failed_parkings;
+        for (const failed_record& bad : failed) ++owner_.stream_.of(bad.record).failed_parkings;
         throw std::runtime_error("another process keeps the lot locked");
       }
       if (random.chance(3)) {
@@ -58,13 +58,13 @@ class program::lot final : public parking_lot {
       }
       if (random.chance(full_)) {
         owner_.note(fault::parking_failed);
-        for (const failed_record& one : failed) ++owner_.stream_.of(one.record).failed_parkings;
+        for (const failed_record& bad : failed) ++owner_.stream_.of(bad.record).failed_parkings;
         throw std::runtime_error("no space left on the device");
       }
     }
     owner_.guarded([&] {
-      for (const failed_record& one : failed) {
-        owner_.stream_.end(one.record, planned_record::end::parked);
+      for (const failed_record& bad : failed) {
+        owner_.stream_.end(bad.record, planned_record::end::parked);
       }
     });
   }
@@ -97,10 +97,9 @@ class program::arrivals final : public record_processor {
   arrivals(program& owner, std::unique_ptr<record_processor> inner)
       : owner_(owner), inner_(std::move(inner)) {}
 
-  [[nodiscard]] checkpoint_mode mode() const override { return inner_->mode(); }
   void process_records(record_batch batch, const checkpointer& checkpointer) override {
     const open_callback open(owner_);
-    for (const record& one : batch) owner_.stream_.arrive(one, owner_.daemon_->now());
+    for (const record& event : batch) owner_.stream_.arrive(event, owner_.daemon_->now());
     inner_->process_records(batch, checkpointer);
     // As a daemon that believes the delivery to have failed; perhaps with fewer records.
     const record_batch again = owner_.repeated(batch);
@@ -137,7 +136,7 @@ struct program::starter {
   program* owner;
   const shard_context* shard;
   std::shared_ptr<detail::thread_pool> pool;
-  void operator()(completion one) const { owner->start(std::move(one), *shard, *pool); }
+  void operator()(completion done) const { owner->start(std::move(done), *shard, *pool); }
 };
 
 program::program(random_source& random, trace& log)
@@ -221,8 +220,8 @@ processor_factory program::make_program() {
 }
 
 processor_factory program::make_form() {
-  const auto one_by_one = [this](const record& one, const shard_context& shard) {
-    process(one, shard);
+  const auto one_by_one = [this](const record& event, const shard_context& shard) {
+    process(event, shard);
   };
   switch (form_) {
     case form::each:
@@ -246,7 +245,7 @@ processor_factory program::make_form() {
 }
 
 meetings& program::met() {
-  static meetings all(
+  static meetings counts(
       {"a handler fails",
        "a handler fails for good",
        "a handler is fenced",
@@ -277,7 +276,7 @@ meetings& program::met() {
        "a record waits to be parked", "a record is parked", "a record is skipped",
        "the window is full", "the lease was lost silently", "the circuit is open",
        "records wait for a first attempt", "no callback is open", "a callback is open"});
-  return all;
+  return counts;
 }
 
 void program::note(fault what) const {
@@ -287,19 +286,21 @@ void program::note(fault what) const {
   const auto has = [&](auto predicate) { return stream_.has(predicate); };
   using end = planned_record::end;
   using plan = const planned_record&;
-  const auto is_left = [](plan one) { return one.how == end::none && !one.is_in_progress; };
+  const auto is_left = [](plan planned) {
+    return planned.how == end::none && !planned.is_in_progress;
+  };
   count(static_cast<std::size_t>(form_));
-  if (has([](plan one) { return one.is_in_progress; })) count(6);
-  if (has([&](plan one) { return is_left(one) && one.failed > 0; })) count(7);
-  if (has([&](plan one) { return is_left(one) && one.failed_parkings > 0; })) count(8);
-  if (has([](plan one) { return one.how == end::parked; })) count(9);
-  if (has([](plan one) { return one.how == end::skipped; })) count(10);
+  if (has([](plan planned) { return planned.is_in_progress; })) count(6);
+  if (has([&](plan planned) { return is_left(planned) && planned.failed > 0; })) count(7);
+  if (has([&](plan planned) { return is_left(planned) && planned.failed_parkings > 0; })) count(8);
+  if (has([](plan planned) { return planned.how == end::parked; })) count(9);
+  if (has([](plan planned) { return planned.how == end::skipped; })) count(10);
   if (form_ >= form::parallel && stream_.held(daemon_->persisted()) >= options_.window_records) {
     count(11);
   }
   if (child_.is_lease_lost) count(12);
   if (child_.is_circuit_open) count(13);
-  if (has([](plan one) { return one.arrived && one.attempts == 0; })) count(14);
+  if (has([](plan planned) { return planned.arrived && planned.attempts == 0; })) count(14);
   count(child_.is_in_callback ? 16 : 15);
 }
 
@@ -312,53 +313,53 @@ void program::guarded(Body body) noexcept {
   }
 }
 
-void program::begin(const record& one, const shard_context& shard, bool is_first) {
+void program::begin(const record& event, const shard_context& shard, bool is_first) {
   if (++calls_ > most_calls) {  // in a callback that never returns, nothing else ends it
     std::cout << "seed 0: stuck: handlers are called without end\n" << std::flush;
     std::_Exit(EXIT_FAILURE);
   }
-  log_.note([&] { return "  handler: record " + std::string(one.data()); });
+  log_.note([&] { return "  handler: record " + std::string(event.data()); });
   guarded([&] {
-    const std::string name = "record " + std::string(one.data());
+    const std::string name = "record " + std::string(event.data());
     if (shard.stop_token().stop_requested()) {
       throw violation("stop: " + name + " comes after the stop token");
     }
     if (child_.is_fenced) throw violation("fence: " + name + " comes after a fenced_error");
     absorb_log();
-    stream_.begin(one, is_first);
+    stream_.begin(event, is_first);
     if (form_ >= form::parallel) stream_.require_lane(options_.lanes);
     if (form_ >= form::parallel && options_.window_records >= stream_.size() &&
         options_.window_bytes > 1000) {
-      stream_.require_new_work(one, options_.lanes, child_.is_circuit_open);
+      stream_.require_new_work(event, options_.lanes, child_.is_circuit_open);
     }
   });
 }
 
 /// Before the stop token, nothing has happened to the record.
-void program::leave(const record& one, bool is_in_batch) {
+void program::leave(const record& event, bool is_in_batch) {
   guarded([&] { absorb_log(); });
   const std::uint64_t how = random_.below(is_in_batch ? 5 : 4);
   note(how == 0 ? fault::returned_after_stop : fault::threw_after_stop);
-  stream_.leave(one);
-  log_.note([&] { return "  of record " + std::string(one.data()); });
+  stream_.leave(event);
+  log_.note([&] { return "  of record " + std::string(event.data()); });
   if (how == 1) throw permanent_error("permanent");
   if (how == 2 && random_.chance(20)) throw fenced_error("another worker");
   if (how == 2 || how == 3) throw std::runtime_error("cancelled");
-  if (how == 4) throw batch_failure(one.position());
+  if (how == 4) throw batch_failure(event.position());
 }
 
-bool program::spend_time(const record& one, const shard_context& shard) {
-  milliseconds time = stream_.of(one).time;
+bool program::spend_time(const record& event, const shard_context& shard) {
+  milliseconds time = stream_.of(event).time;
   if (shard.now() < outage_end_) time += milliseconds(50 + random_.below(1000));  // a timeout
   if (time.count() > 0) shard.sleep_for(time);
   return !shard.stop_token().stop_requested();
 }
 
-void program::throw_if_it_fails(const record& one, const shard_context& shard) {
-  planned_record& plan = stream_.of(one);
+void program::throw_if_it_fails(const record& event, const shard_context& shard) {
+  planned_record& plan = stream_.of(event);
   if (child_.is_calm) return;
   if (shard.now() < outage_end_) {
-    stream_.interrupt(one);
+    stream_.interrupt(event);
     plan.has_failed = true;
     if (declares_) throw outage_error("the store is away");
     if (policy_.max_attempts && policy_.bad_record == bad_record::stop) child_.may_fail = true;
@@ -368,7 +369,7 @@ void program::throw_if_it_fails(const record& one, const shard_context& shard) {
   if (random_.chance(1)) {
     note(fault::fenced);
     child_.is_fenced = true;
-    stream_.interrupt(one);
+    stream_.interrupt(event);
     throw fenced_error("another worker");
   }
   if (has_no_end() && plan.failed >= patience) return;
@@ -376,20 +377,20 @@ void program::throw_if_it_fails(const record& one, const shard_context& shard) {
   if (policy_.bad_record == bad_record::stop) child_.may_fail = true;
   if (plan.failures > 0) --plan.failures;
   plan.has_failed = true;
-  guarded([&] { stream_.fail(one, has_no_end() ? 0 : *policy_.max_attempts); });
+  guarded([&] { stream_.fail(event, has_no_end() ? 0 : *policy_.max_attempts); });
   if (plan.is_permanent) throw permanent_error("permanent");
   if (random_.chance(30)) throw 1;  // NOLINT: the kind of exception changes between attempts
   throw std::runtime_error("failed");
 }
 
-void program::process(const record& one, const shard_context& shard) {
-  begin(one, shard, true);
+void program::process(const record& event, const shard_context& shard) {
+  begin(event, shard, true);
   meddle(shard);
-  if (!spend_time(one, shard)) return leave(one, false);
-  throw_if_it_fails(one, shard);
+  if (!spend_time(event, shard)) return leave(event, false);
+  throw_if_it_fails(event, shard);
   meddle(shard);
-  if (shard.stop_token().stop_requested()) return leave(one, false);
-  guarded([&] { stream_.end(one, planned_record::end::succeeded); });
+  if (shard.stop_token().stop_requested()) return leave(event, false);
+  guarded([&] { stream_.end(event, planned_record::end::succeeded); });
 }
 
 /// Effects come at the end: what precedes a failure has its effect only if the position is
@@ -398,7 +399,7 @@ void program::process_batch(const record_batch& batch, const shard_context& shar
   guarded([&] {
     absorb_log();
     std::size_t bytes = 0;
-    for (const record& one : batch) bytes += one.data().size();
+    for (const record& event : batch) bytes += event.data().size();
     const bool is_too_large = batch.size() > gathering_.max_records.value_or(batch.size()) ||
                               (bytes > gathering_.max_bytes.value_or(bytes) && batch.size() > 1);
     if (batch.empty() || is_too_large) {
@@ -408,8 +409,8 @@ void program::process_batch(const record_batch& batch, const shard_context& shar
   if (form_ == form::gathering && random_.chance(70)) return name_failures(batch, shard);
   const bool tells = form_ == form::batches_with_position && random_.chance(80);
   const auto succeed = [&](std::size_t count) {
-    for (const record& one : batch.slice(0, count)) {
-      guarded([&] { stream_.end(one, planned_record::end::succeeded); });
+    for (const record& event : batch.slice(0, count)) {
+      guarded([&] { stream_.end(event, planned_record::end::succeeded); });
     }
   };
   for (std::size_t i = 0; i < batch.size(); ++i) {
@@ -418,7 +419,7 @@ void program::process_batch(const record_batch& batch, const shard_context& shar
     if (i == 0) meddle(shard);
     if (!spend_time(batch[i], shard)) {
       guarded([&] { absorb_log(); });
-      for (const record& one : batch) stream_.leave(one);
+      for (const record& event : batch) stream_.leave(event);
       return leave(batch[i], true);
     }
     const planned_record& plan = stream_.of(batch[i]);
@@ -440,43 +441,43 @@ void program::process_batch(const record_batch& batch, const shard_context& shar
 void program::name_failures(const record_batch& batch, const shard_context& shard) {
   std::vector<batch_failure::failed> failed;
   std::set<std::string_view> keys;
-  for (const record& one : batch) {
-    if (keys.contains(*one.partition_key())) continue;
-    begin(one, shard, &one == batch.begin());
-    stream_.interrupt(one);
-    if (&one == batch.begin()) meddle(shard);
-    if (!spend_time(one, shard)) {
+  for (const record& event : batch) {
+    if (keys.contains(*event.partition_key())) continue;
+    begin(event, shard, &event == batch.begin());
+    stream_.interrupt(event);
+    if (&event == batch.begin()) meddle(shard);
+    if (!spend_time(event, shard)) {
       guarded([&] { absorb_log(); });
-      for (const record& other : batch) stream_.leave(other);
-      return leave(one, true);
+      for (const record& unfinished : batch) stream_.leave(unfinished);
+      return leave(event, true);
     }
     try {
-      throw_if_it_fails(one, shard);
+      throw_if_it_fails(event, shard);
       guarded([&] {
-        if (gathering_.order == order::key) stream_.require_order(one);
-        stream_.end(one, planned_record::end::succeeded);
+        if (gathering_.order == order::key) stream_.require_order(event);
+        stream_.end(event, planned_record::end::succeeded);
       });
     } catch (const fenced_error&) {
       throw;
     } catch (...) {
-      failed.push_back({one.position(), std::current_exception()});
-      if (gathering_.order == order::key) keys.insert(*one.partition_key());
+      failed.push_back({event.position(), std::current_exception()});
+      if (gathering_.order == order::key) keys.insert(*event.partition_key());
     }
   }
   if (!failed.empty()) throw batch_failure(std::move(failed));
 }
 
-void program::start(completion one, const shard_context& shard, detail::thread_pool& pool) {
-  begin(one.record(), shard, true);
+void program::start(completion done, const shard_context& shard, detail::thread_pool& pool) {
+  begin(done.record(), shard, true);
   guarded([&] {
-    if (one.attempt() != stream_.of(one.record()).attempts) {
-      throw violation("attempt: record " + std::string(one.record().data()) + " has " +
-                      std::to_string(one.attempt()) + " after another number of failures");
+    if (done.attempt() != stream_.of(done.record()).attempts) {
+      throw violation("attempt: record " + std::string(done.record().data()) + " has " +
+                      std::to_string(done.attempt()) + " after another number of failures");
     }
   });
   meddle(shard);
-  const std::string number(one.record().data());
-  taken_.push_back(std::move(one));
+  const std::string number(done.record().data());
+  taken_.push_back(std::move(done));
   shard_ = &shard;
   // Some are reported while the daemon does something else.
   if (!child_.is_calm && child_.can_wait && random_.chance(50)) return;
@@ -491,33 +492,33 @@ void program::start(completion one, const shard_context& shard, detail::thread_p
 void program::settle_one() {
   if (taken_.empty()) return;
   const auto at = taken_.begin() + static_cast<std::ptrdiff_t>(random_.below(taken_.size()));
-  completion one = std::move(*at);
+  completion done = std::move(*at);
   taken_.erase(at);
-  settle(std::move(one), *shard_);
+  settle(std::move(done), *shard_);
 }
 
-void program::settle(completion one, const shard_context& shard) {
-  if (random_.chance(20)) one.touch();
+void program::settle(completion done, const shard_context& shard) {
+  if (random_.chance(20)) done.touch();
   try {
     if (shard.stop_token().stop_requested()) {
-      leave(one.record(), false);
-      if (random_.chance(50)) one.complete();
+      leave(done.record(), false);
+      if (random_.chance(50)) done.complete();
       return;
     }
-    throw_if_it_fails(one.record(), shard);
+    throw_if_it_fails(done.record(), shard);
   } catch (const fenced_error&) {
-    return one.fail();
+    return done.fail();
   } catch (const outage_error&) {
-    return one.fail();
+    return done.fail();
   } catch (...) {
-    if (!random_.chance(20)) return one.fail();
+    if (!random_.chance(20)) return done.fail();
     if (shard.stop_token().stop_requested()) return;
-    if (stream_.of(one.record()).is_permanent) return one.fail();
+    if (stream_.of(done.record()).is_permanent) return done.fail();
     note(fault::dropped);
     return;
   }
-  guarded([&] { stream_.end(one.record(), planned_record::end::succeeded); });
-  one.complete();
+  guarded([&] { stream_.end(done.record(), planned_record::end::succeeded); });
+  done.complete();
 }
 
 void program::settle_all() {
@@ -564,13 +565,13 @@ record_batch program::repeated(const record_batch& batch) {
   note(fault::repeated);
   guarded([&] { absorb_log(); });
   const record_batch again = batch.slice(0, 1 + random_.below(batch.size()));
-  // Who still has some of the records leaves all of them out.
-  const bool is_complete = std::all_of(batch.begin(), batch.end(), [this](const record& one) {
-    return stream_.of(one).how != planned_record::end::none;
+  // A form that still has some of the records leaves all of them out.
+  const bool is_complete = std::all_of(batch.begin(), batch.end(), [this](const record& event) {
+    return stream_.of(event).how != planned_record::end::none;
   });
   if (form_ < form::parallel && is_complete) {
     guarded([&] {
-      for (const record& one : again) stream_.repeat(one, daemon_->now());
+      for (const record& event : again) stream_.repeat(event, daemon_->now());
     });
   }
   return again;
@@ -649,7 +650,7 @@ void program::check() {
 
 void program::end_child(bool is_calm) {
   stream_.end_child();
-  for (completion& one : taken_) of_dead_children_.push_back(std::move(one));
+  for (completion& done : taken_) of_dead_children_.push_back(std::move(done));
   taken_.clear();
   child_ = {.is_calm = is_calm};
   if (is_calm) outage_end_ = {};

@@ -88,7 +88,7 @@ class program {
   /// Whether user code gave the child a reason to leave with exit_status::callback_failed.
   [[nodiscard]] bool may_fail() const { return child_.may_fail; }
 
-  /// Of all runs.
+  /// What all runs have met.
   static meetings& met();
 
  private:
@@ -128,19 +128,19 @@ class program {
   void read_log(const std::string& line);
 
   // Handlers.
-  void process(const record& one, const shard_context& shard);
+  void process(const record& event, const shard_context& shard);
   void process_batch(const record_batch& batch, const shard_context& shard);
   void name_failures(const record_batch& batch, const shard_context& shard);
-  void start(completion one, const shard_context& shard, detail::thread_pool& pool);
-  void settle(completion one, const shard_context& shard);
+  void start(completion done, const shard_context& shard, detail::thread_pool& pool);
+  void settle(completion done, const shard_context& shard);
   /// `is_first`: of those that the handler is called with.
-  void begin(const record& one, const shard_context& shard, bool is_first);
+  void begin(const record& event, const shard_context& shard, bool is_first);
   /// False when the stop token has stopped.
-  bool spend_time(const record& one, const shard_context& shard);
-  void throw_if_it_fails(const record& one, const shard_context& shard);
+  bool spend_time(const record& event, const shard_context& shard);
+  void throw_if_it_fails(const record& event, const shard_context& shard);
   /// The handler has what it wants of the record, and then returns or throws: the stop token has
   /// stopped.
-  void leave(const record& one, bool is_in_batch);
+  void leave(const record& event, bool is_in_batch);
 
   /// What handlers and timers do besides.
   void meddle(const shard_context& shard);

@@ -56,7 +56,7 @@ class stream {
   /// `is_crowded`: half of the keys fail for long.
   stream(random_source& random, std::size_t records, bool keeps_order, bool is_crowded);
 
-  [[nodiscard]] planned_record& of(const record& one) { return records_.at(number_of(one)); }
+  [[nodiscard]] planned_record& of(const record& event) { return records_.at(number_of(event)); }
   /// The next records to be delivered, at most so many.
   std::vector<record::fields> take(std::size_t count);
   [[nodiscard]] std::size_t size() const { return records_.size(); }
@@ -73,27 +73,27 @@ class stream {
 
   // What happens to a record. Errors: violation.
   /// The present child has it.
-  void arrive(const record& one, std::chrono::steady_clock::time_point now) {
-    of(one).arrived = now;
+  void arrive(const record& event, std::chrono::steady_clock::time_point now) {
+    of(event).arrived = now;
   }
   /// It is complete, and is delivered once more.
-  void repeat(const record& one, std::chrono::steady_clock::time_point now);
-  void begin(const record& one, bool is_first);
+  void repeat(const record& event, std::chrono::steady_clock::time_point now);
+  void begin(const record& event, bool is_first);
   /// A handler side by side with others begins: while new records are ready, failed ones have at
   /// most half of the lanes, and do not follow each other; none begins while the circuit is open.
   /// Precondition: the window has room for all records.
-  void require_new_work(const record& one, std::size_t lanes, bool is_circuit_open);
+  void require_new_work(const record& event, std::size_t lanes, bool is_circuit_open);
   /// At least so many records of the present child have failed.
   void require_failed(std::int64_t records) const;
   /// No more records than lanes are with handlers.
   void require_lane(std::size_t lanes) const;
-  void interrupt(const record& one) { of(one).is_in_progress = false; }
+  void interrupt(const record& event) { of(event).is_in_progress = false; }
   /// Its handler returns or throws after the stop token has stopped.
-  void leave(const record& one);
-  void fail(const record& one, int most_attempts);
+  void leave(const record& event);
+  void fail(const record& event, int most_attempts);
   /// The lot is not there: whichever record was to be parked is tried again.
   void fail_preparation() { ++failed_preparations_; }
-  void end(const record& one, planned_record::end ending);
+  void end(const record& event, planned_record::end ending);
   /// So many more good records may be given up.
   void allow_given_up(int records) { may_be_given_up_ += records; }
   /// A line of the child's log.
@@ -105,7 +105,7 @@ class stream {
   void require_handed_over(std::chrono::steady_clock::time_point now,
                            std::chrono::milliseconds linger) const;
   /// All earlier records of its key are complete. Errors: violation.
-  void require_order(const record& one) const { require_order(number_of(one)); }
+  void require_order(const record& event) const { require_order(number_of(event)); }
 
   /// The child is gone, or will be; another one reads from what is persisted.
   void end_child();
@@ -113,11 +113,11 @@ class stream {
   void check(const sequence_position& persisted) const;
 
  private:
-  static std::size_t number_of(const record& one) {
-    return static_cast<std::size_t>(std::stoull(std::string(one.data())));
+  static std::size_t number_of(const record& event) {
+    return static_cast<std::size_t>(std::stoull(std::string(event.data())));
   }
   planned_record& at(const std::string& position);
-  static void begin_anew(planned_record& one);
+  static void begin_anew(planned_record& planned);
   void require_order(std::size_t number) const;
   /// A record whose first attempt can begin; null: there is none.
   [[nodiscard]] const planned_record* ready_for_first_attempt() const;

@@ -174,7 +174,7 @@ TEST_CASE("an error at any step leaves all or none of the records, and a full st
                      log.commit(events.batch(first, last), files_of);
                    } catch (const archive::outcome_unknown&) {
                    } catch (const std::system_error&) {
-                     // Of an attempt that failed nothing may be left, or the disk stays full.
+                     // A failed attempt must leave nothing, or the disk stays full.
                      for (const std::string& name : staged(*store)) {
                        CHECK(store->get(name.substr(0, name.find('.'))));
                      }
@@ -216,7 +216,7 @@ TEST_CASE("a request that arrives at any later step changes nothing") {
   }
 }
 
-TEST_CASE("of workers that run into each other at any step, one archives each record") {
+TEST_CASE("one worker archives each record, at whatever step several workers meet") {
   const stream events(24);
   for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
     CAPTURE(seed);
@@ -340,7 +340,7 @@ TEST_CASE("files of a commit that something else has removed are reported") {
   CHECK_THROWS_AS(log_over(store).commit(stream(2).batch(1, 2), files_of), std::system_error);
 }
 
-TEST_CASE("what is no commit is an outage") {
+TEST_CASE("an object of the log that is no commit is an outage") {
   for (const char* text : {"", "{}", R"({"format":2,"position":"1/0","files":{}})",
                            R"({"format":1,"position":"x","files":{}})"}) {
     const auto store = std::make_shared<memory_store>();
@@ -373,7 +373,7 @@ TEST_CASE("a folder that no store can have is the fault of its record") {
   CHECK_THROWS_AS(archive::partition("tenant", std::string(300, 'a')), std::length_error);
 }
 
-TEST_CASE("a name from outside is one safe part of a name, and another name is another part") {
+TEST_CASE("a name from outside becomes a safe part of a name, and different names stay different") {
   CHECK(archive::name_part("shardId-000000000003") == "shardId-000000000003");
   for (const std::string& name :
        {std::string(), std::string("."), std::string(".."), std::string("_x"), std::string("a/b"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A folder as a store: what any store promises, and what becomes of a folder that fails.
+// The contract of every store, and a folder that fails.
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -18,7 +18,6 @@
 #include <vector>
 
 #include <kclxx/archive/commit_log.hpp>
-#include <kclxx/archive/folder_store.hpp>
 #include <kclxx/archive/parking_lot.hpp>
 #include <kclxx/archive/testing.hpp>
 #include <kclxx/processing.hpp>
@@ -30,13 +29,13 @@
 
 namespace {
 
-// By whether it is a folder.
+/// The error of the next calls: [0] for files, [1] for folders.
 std::atomic<int> fsync_error[2];
 std::atomic<int> fsync_calls;
 
 }  // namespace
 
-// In place of the C library's.
+// Replaces the function of the C library.
 extern "C" int fsync(int fd) {
   struct stat about {};
   ++fsync_calls;
@@ -53,8 +52,8 @@ namespace kclxx::test {
 namespace {
 
 namespace fs = std::filesystem;
-using archive::folder_store;
 using archive::object;
+using archive::open_store;
 using archive::renaming;
 using names = std::vector<std::string>;
 
@@ -79,7 +78,7 @@ std::size_t files_in(const fs::path& folder) {
   return count;
 }
 
-/// What every store promises.
+/// Checks the contract of every store.
 void require_contract(archive::store& store) {
   store.put(std::vector<object>{{"a/b/1", "one"}, {"a/b/2", std::string("\0two", 4)}});
   CHECK(store.get("a/b/1") == "one");
@@ -113,12 +112,11 @@ TEST_CASE("a folder and a memory are stores") {
   archive::testing::memory_store memory;
   require_contract(memory);
   const temporary_folder folder;
-  folder_store files(folder.path());
-  require_contract(files);
+  require_contract(*open_store(folder.path()));
   CHECK(files_in(folder.path()) == 2);
 }
 
-TEST_CASE("of those who make one object at the same time, one does") {
+TEST_CASE("of several workers that make one object at the same time, one does") {
   const temporary_folder folder;
   for (int round = 0; round < 50; ++round) {
     std::atomic<int> makers = 0;
@@ -126,9 +124,9 @@ TEST_CASE("of those who make one object at the same time, one does") {
     for (int worker = 0; worker < 4; ++worker) {
       threads.emplace_back([&, worker] {
         // Each has a store of its own, as on another host.
-        folder_store store(folder.path());
+        const auto store = open_store(folder.path());
         const std::string content = std::to_string(worker);
-        if (store.put_if_absent({"commits/" + std::to_string(round), content})) ++makers;
+        if (store->put_if_absent({"commits/" + std::to_string(round), content})) ++makers;
       });
     }
     for (std::thread& thread : threads) thread.join();
@@ -139,15 +137,15 @@ TEST_CASE("of those who make one object at the same time, one does") {
 
 TEST_CASE("a write that fails leaves nothing") {
   const temporary_folder folder;
-  folder_store store(folder.path());
+  const auto store = open_store(folder.path());
   rlimit former{};
   REQUIRE(::getrlimit(RLIMIT_FSIZE, &former) == 0);
   std::signal(SIGXFSZ, SIG_IGN);
   const rlimit small{.rlim_cur = 1000, .rlim_max = former.rlim_max};
   REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
   const object large{"a/large", std::string(5000, 'x')};
-  CHECK_THROWS_AS(store.put(std::vector{large}), std::system_error);
-  CHECK_THROWS_AS(store.put_if_absent(large), std::system_error);
+  CHECK_THROWS_AS(store->put(std::vector{large}), std::system_error);
+  CHECK_THROWS_AS(store->put_if_absent(large), std::system_error);
   REQUIRE(::setrlimit(RLIMIT_FSIZE, &former) == 0);
   CHECK(files_in(folder.path()) == 0);
 }
@@ -155,27 +153,27 @@ TEST_CASE("a write that fails leaves nothing") {
 TEST_CASE("a folder that has gone is an outage, and is not made again") {
   const temporary_folder outside;
   const fs::path root = outside.path() / "archive";
-  CHECK_THROWS_AS(folder_store(root), std::system_error);
+  CHECK_THROWS_AS(open_store(root), std::system_error);
   CHECK_FALSE(fs::exists(root));
   fs::create_directory(root);
-  folder_store store(root);
-  store.put_if_absent({"a/1", "one"});
+  const auto store = open_store(root);
+  store->put_if_absent({"a/1", "one"});
   fs::rename(root, outside.path() / "elsewhere");
   for (const bool is_there : {false, true}) {
     if (is_there) fs::create_directory(root);  // such as an empty mount point
     for (const auto& call :
          std::vector<std::function<void()>>{[&] {
-                                              store.put_if_absent({"a/2", "two"});
+                                              store->put_if_absent({"a/2", "two"});
                                             },
                                             [&] {
-                                              store.put(std::vector<object>{{"a/2", "two"}});
+                                              store->put(std::vector<object>{{"a/2", "two"}});
                                             },
-                                            [&] { static_cast<void>(store.get("a/1")); },
-                                            [&] { static_cast<void>(store.list("a")); },
+                                            [&] { static_cast<void>(store->get("a/1")); },
+                                            [&] { static_cast<void>(store->list("a")); },
                                             [&] {
-                                              store.move(std::vector<renaming>{{"a/1", "b/1"}});
+                                              store->move(std::vector<renaming>{{"a/1", "b/1"}});
                                             },
-                                            [&] { store.remove(names{"a/1"}); }}) {
+                                            [&] { store->remove(names{"a/1"}); }}) {
       try {
         call();
         FAIL("it went on");
@@ -188,30 +186,30 @@ TEST_CASE("a folder that has gone is an outage, and is not made again") {
   CHECK(fs::is_empty(root));
   fs::remove(root);
   fs::rename(outside.path() / "elsewhere", root);
-  CHECK(store.get("a/1") == "one");
+  CHECK(store->get("a/1") == "one");
 }
 
-TEST_CASE("a folder that needs no sync is as good, and one that cannot be synced is not") {
+TEST_CASE("a folder that needs no sync is fit, and a folder that cannot be synced is not") {
   const temporary_folder folder;
-  folder_store store(folder.path());
+  const auto store = open_store(folder.path());
   {
     const failing_fsync of_folder(true, EINVAL);
-    CHECK(store.put_if_absent({"a/1", "one"}));
+    CHECK(store->put_if_absent({"a/1", "one"}));
   }
   {
     const failing_fsync of_folder(true, EIO);
-    CHECK_THROWS_AS(store.put_if_absent({"a/2", "two"}), std::system_error);
+    CHECK_THROWS_AS(store->put_if_absent({"a/2", "two"}), std::system_error);
   }
   {
     const failing_fsync of_file(false, EINVAL);
-    CHECK_THROWS_AS(store.put(std::vector<object>{{"a/3", "three"}}), std::system_error);
+    CHECK_THROWS_AS(store->put(std::vector<object>{{"a/3", "three"}}), std::system_error);
   }
   CHECK(files_in(folder.path()) == 1);
 }
 
 TEST_CASE("a commit in a folder has as many calls of fsync as cost_of says") {
   const temporary_folder folder;
-  const auto store = std::make_shared<folder_store>(folder.path());
+  const auto store = open_store(folder.path());
   archive::commit_log log(store, *lone_shard({.shard_id = "shard-0"}));
   const auto files = [] {
     return std::vector<archive::file>{{"hour=00", ".txt", "a"}, {"hour=01", ".txt", "b"}};
@@ -224,9 +222,9 @@ TEST_CASE("a commit in a folder has as many calls of fsync as cost_of says") {
 
 TEST_CASE("a name that is too long for the folder is the fault of its record") {
   const temporary_folder folder;
-  folder_store store(folder.path());
+  const auto store = open_store(folder.path());
   try {
-    store.put(std::vector<object>{{std::string(300, 'a'), "x"}});
+    store->put(std::vector<object>{{std::string(300, 'a'), "x"}});
     FAIL("it was taken");
   } catch (const std::exception& error) {
     CHECK_FALSE(archive::is_outage(error));

@@ -29,7 +29,7 @@ TEST_CASE("a fraction loses what follows its point, however small it is", "[daem
   CHECK(checkpoint_with_sub("5e-324") == child_message(child_checkpoint{"1", 0}));
 }
 
-TEST_CASE("a number beyond a Java long makes the daemon ignore the line", "[daemon_model]") {
+TEST_CASE("a number beyond 64 bits makes the daemon ignore the line", "[daemon_model]") {
   const std::string number =
       GENERATE("9223372036854775808", "1e19", "-1e19", "1e400", "123456789012345678901234567890");
   CHECK(std::holds_alternative<ignored_line>(checkpoint_with_sub(number)));
@@ -48,7 +48,7 @@ TEST_CASE("a line that the daemon ignores has the reason as a value", "[daemon_m
   CHECK(why_ignored(R"({"action":"status","":1})") == reason::unknown_field);
 }
 
-TEST_CASE("the fields of a message that only the daemon sends, and the error, are read over",
+TEST_CASE("the fields of a message that only the daemon sends, and the error, are ignored",
           "[daemon_model]") {
   CHECK(parse_child_message(R"({"action":"checkpoint","sequenceNumber":"1","error":"x"})") ==
         child_message(child_checkpoint{"1", std::nullopt}));
@@ -56,7 +56,7 @@ TEST_CASE("the fields of a message that only the daemon sends, and the error, ar
         child_message(unexpected_message{"processRecords"}));
 }
 
-TEST_CASE("a long may come as text, which is trimmed", "[daemon_model]") {
+TEST_CASE("a number may come as text, whose blanks at both ends are ignored", "[daemon_model]") {
   CHECK(checkpoint_with_sub(R"(" +5 ")") == child_message(child_checkpoint{"1", 5}));
   CHECK(checkpoint_with_sub(R"("\f5\u0001")") == child_message(child_checkpoint{"1", 5}));
   const std::string none = GENERATE(R"("")", R"("  ")", R"("null")", "null");
@@ -66,19 +66,18 @@ TEST_CASE("a long may come as text, which is trimmed", "[daemon_model]") {
   CHECK(std::holds_alternative<ignored_line>(checkpoint_with_sub(wrong)));
 }
 
-TEST_CASE("a text may come as any scalar, and is what was written", "[daemon_model]") {
+TEST_CASE("a text may come as any scalar, and is read as it was written", "[daemon_model]") {
   const std::string scalar = GENERATE("true", "false", "7", "2.50");
   CHECK(parse_child_message(R"({"action":"status","responseFor":)" + scalar + "}") ==
         child_message(child_status{scalar}));
 }
 
-TEST_CASE("what is nested is one value, whatever its keys are", "[daemon_model]") {
+TEST_CASE("a nested value counts as one value, whatever its keys are", "[daemon_model]") {
   const std::string nested = GENERATE(R"({"action":"status"})", R"([{"action":"status"}])");
   CHECK(why_ignored(R"({"action":"status","responseFor":)" + nested + "}") == reason::wrong_type);
 }
 
-TEST_CASE("a status is read by its letters or by the parser, with the same result",
-          "[daemon_model]") {
+TEST_CASE("a status is read, whatever name it repeats", "[daemon_model]") {
   const std::string name = GENERATE("leaseLost", "a~b", "a_b", "[", "");
   CHECK(parse_child_message(R"({"action":"status","responseFor":")" + name + R"("})") ==
         child_message(child_status{name}));
@@ -87,7 +86,7 @@ TEST_CASE("a status is read by its letters or by the parser, with the same resul
 
 TEST_CASE("null is a message unless the word continues", "[daemon_model]") {
   CHECK(parse_child_message("null-") == child_message(null_message{}));
-  CHECK(parse_child_message("null\xff") == child_message(null_message{}));  // U+FFFD in Java
+  CHECK(parse_child_message("null\xff") == child_message(null_message{}));  // U+FFFD for the daemon
   CHECK(why_ignored("null_") == reason::not_json);
   CHECK(why_ignored("null\xc3\xa4") == reason::not_json);
 }

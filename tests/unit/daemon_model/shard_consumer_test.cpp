@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon model. tests/host/conformance holds it against the real classes; these are
-// the rules that the rest builds on.
+// The daemon model. tests/host/conformance holds it against the real classes. These tests have the
+// rules that all tests with the model rely on.
 #include "daemon_model/shard_consumer.hpp"
 
 #include <sstream>
@@ -27,17 +27,17 @@ std::string checkpoint_at(const std::string& sequence_number, int sub = 0) {
 const std::string null_checkpoint =
     R"({"action":"checkpoint","sequenceNumber":null,"subSequenceNumber":null})";
 
-/// Verbs that give back what happened, a line each.
+/// Its functions give one event to the model, and return the events that follow, a line each.
 class dialogue {
  public:
   dialogue() : consumer(row) {}
 
-  lines call(action_kind what, const std::optional<sequence_position>& largest = std::nullopt) {
-    return call(what, kclxx::protocol::action_name(what), largest);
+  lines call(action_kind kind, const std::optional<sequence_position>& largest = std::nullopt) {
+    return call(kind, kclxx::protocol::action_name(kind), largest);
   }
-  lines call(action_kind what, std::string_view name,
+  lines call(action_kind kind, std::string_view name,
              const std::optional<sequence_position>& largest = std::nullopt) {
-    return after([&](auto& out) { consumer.call(what, name, largest, out); });
+    return after([&](auto& out) { consumer.call(kind, name, largest, out); });
   }
   lines records(const std::string& largest) {
     return call(action_kind::process_records, sequence_position(largest));
@@ -48,7 +48,7 @@ class dialogue {
   lines child_ends() {
     return after([&](auto& out) { consumer.on_end_of_output(out); });
   }
-  /// Up to a batch whose status is waited for.
+  /// Plays up to a batch, whose status is then waited for.
   void start_batch(const std::string& largest) {
     call(action_kind::initialize);
     child(status_for("initialize"));
@@ -299,7 +299,7 @@ TEST_CASE("a lease is lost by a ShutdownException, and losing it again takes not
   CHECK(second.set_checkpoint(sequence_position("2")) == std::nullopt);
 }
 
-TEST_CASE("a daemon calls in order only", "[daemon_model][P28]") {
+TEST_CASE("a daemon makes its calls in order", "[daemon_model][P28]") {
   dialogue daemon;
   CHECK_FALSE(daemon.consumer.can_call(action_kind::process_records));
   CHECK(daemon.consumer.can_call(action_kind::initialize));

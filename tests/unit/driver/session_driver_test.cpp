@@ -120,6 +120,7 @@ class driven_host : private driver::host {
   driver::session_driver driver;
   lines written;
   lines log_lines;
+  lines lease_lines;
   shard_events events;
   std::vector<std::pair<session::waiter_id, std::error_code>> woken;
   std::deque<std::pair<checkpoint_handler, std::error_code>> handlers;
@@ -151,6 +152,7 @@ class driven_host : private driver::host {
   void write_log(log_level, std::string text, const std::optional<sequence_position>&) override {
     log_lines.push_back(std::move(text));
   }
+  void log_lease(std::string text) override { lease_lines.push_back(std::move(text)); }
   void request_stop() override {}
   void run_handler(checkpoint_handler handler, std::error_code result) override {
     handlers.emplace_back(std::move(handler), result);
@@ -471,6 +473,46 @@ TEST_CASE("warnings that were left out are counted in the log when the session e
   child.end_input();
   REQUIRE(child.log_lines.size() == 11);
   CHECK(child.logged("tune14 (4 more like this were left out)"));
+}
+
+TEST_CASE("a line tells when the lease begins, and one when and why it ends", "[driver][log]") {
+  driven_child child;
+  const std::string start = GENERATE("TRIM_HORIZON", "90");
+  child.receive_and_run(R"({"action":"initialize","shardId":"s","sequenceNumber":")" + start +
+                        "\"}");
+  const std::string begun =
+      "lease gained: reading begins " + (start == "90" ? "after 90/0" : "from " + start);
+  CHECK(child.lease_lines == lines{begun});
+  child.process({"100"});
+  std::string stored = start == "90" ? "90/0" : "none";
+  const bool is_persisted = GENERATE(true, false);
+  if (is_persisted) {
+    child.answer("100");
+    stored = "100/0";
+  }
+  const auto ended = [&](const std::string& reason) {
+    return lines{begun, "lease ended: " + reason + "; stored position: " + stored};
+  };
+  SECTION("another worker has it") {
+    child.receive_and_run(R"({"action":"leaseLost"})");
+    CHECK(child.lease_lines == ended("another worker has it"));
+    child.end_input();
+    CHECK(child.lease_lines.size() == 2);
+  }
+  SECTION("the shard is finished") {
+    child.receive_and_run(R"({"action":"shardEnded"})");
+    child.receive(R"({"action":"checkpoint","sequenceNumber":null,"subSequenceNumber":null})");
+    stored = "SHARD_END";
+    CHECK(child.lease_lines == ended("the shard is finished"));
+  }
+  SECTION("the daemon stops") {
+    child.end_input();
+    CHECK(child.lease_lines == ended("the daemon has closed the dialogue"));
+  }
+  SECTION("the child fails") {
+    child.receive("no message");
+    CHECK(child.lease_lines == ended("this child ends with status 11"));
+  }
 }
 
 TEST_CASE("observers get what happens in the dialogue, in order", "[driver][observer]") {

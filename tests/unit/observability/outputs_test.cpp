@@ -17,6 +17,7 @@
 #include <string>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <thread>
 #include <unistd.h>
 #include <utility>
 #include <variant>
@@ -122,10 +123,14 @@ struct watched_folder {
   [[nodiscard]] fs::path file() const {
     return folder.path() / "kclxx.billing.orders.shardId-3.prom";
   }
+  [[nodiscard]] std::string lease_text() const {
+    return test::read_file(folder.path() / lease_file);
+  }
   [[nodiscard]] bool exists() const { return fs::exists(file()); }
   [[nodiscard]] std::string text() const { return test::read_file(file()); }
   [[nodiscard]] bool has(const std::string& part) const { return test::contains(text(), part); }
 
+  const std::string lease_file = "kclxx-leases.billing.orders.prom";
   const temporary_folder folder;
   const std::string directory = folder.path().string();
   kept_log log;
@@ -317,8 +322,74 @@ TEST_CASE("the text file is there with the lease, and gone when it ends",
   CHECK(test::eventually([&] { return !watched.exists(); }));
   outputs->observe(observer::session_ended{exit_status::ok});
   CHECK(outputs->finish(in_time()));
-  CHECK(names_in(watched.directory).empty());
+  CHECK(names_in(watched.directory) == std::vector{watched.lease_file});
   CHECK(watched.log.entries().empty());
+}
+
+TEST_CASE("leases are counted by stream, in a file that outlives them",
+          "[observability][outputs]") {
+  watched_folder watched;
+  const metrics_options options{.directory = watched.directory};
+  using reason = observer::lease_ended::reason;
+  const auto play = [&](const std::vector<observer::shard_event>& events) {
+    const auto outputs = watch(options, watched.log);
+    outputs->observe(observer::lease_gained{});
+    for (observer::shard_event event : events) outputs->observe(std::move(event));
+    CHECK(outputs->finish(in_time()));
+  };
+  const observer::session_ended ok{exit_status::ok};
+  play({observer::lease_ended{reason::lost}, ok});
+  play({observer::lease_ended{reason::lost}, ok});
+  play({observer::lease_ended{reason::shard_finished}, ok});
+  play({ok});
+  play({observer::session_ended{exit_status::daemon_gone}});
+  const std::string text = watched.lease_text();
+  const std::string labels = R"({application="billing",stream="orders")";
+  CHECK(test::contains(text, "\nkclxx_leases_gained_total" + labels + "} 5\n"));
+  const auto ended = [&](const std::string& why, const std::string& count) {
+    return test::contains(
+        text, "\nkclxx_leases_ended_total" + labels + ",reason=\"" + why + "\"} " + count + "\n");
+  };
+  CHECK(ended("lost", "2"));
+  CHECK(ended("finished", "1"));
+  CHECK(ended("closed", "1"));
+  CHECK(ended("failed", "1"));
+  CHECK_FALSE(test::contains(watched.text(), "kclxx_leases"));  // it stays after a failure
+}
+
+TEST_CASE("children that count leases at the same moment lose no count",
+          "[observability][outputs]") {
+  const temporary_folder folder;
+  const std::string path = (folder.path() / "kclxx-leases.a.b.prom").string();
+  constexpr int children = 4;
+  constexpr int leases = 25;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < children; ++i) {
+    threads.emplace_back([&] {
+      for (int lease = 0; lease < leases; ++lease) {
+        figures_recorder recorder;
+        recorder.record({}, observer::lease_gained{});
+        lease_counters counters(path);
+        while (counters.add(recorder.now(), {"s", "b", "a", {}})) {
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(test::contains(test::read_file(path), "stream=\"b\"} 100\n"));
+}
+
+TEST_CASE("a file of leases that is damaged counts from zero on", "[observability][outputs]") {
+  const temporary_folder folder;
+  const std::string path = (folder.path() / "kclxx-leases.a.b.prom").string();
+  const std::string series = R"(kclxx_leases_gained_total{application="a",stream="b"})";
+  std::ofstream(path) << GENERATE(as<std::string>(), "", "\n", "garbage") << series
+                      << GENERATE(as<std::string>(), "", " ", " x\n", "17",
+                                  " 99999999999999999999\n");
+  figures_recorder recorder;
+  recorder.record({}, observer::lease_gained{});
+  CHECK_FALSE(lease_counters(path).add(recorder.now(), {"s", "b", "a", {}}));
+  CHECK(test::contains(test::read_file(path), "\n" + series + " 1\n"));
 }
 
 TEST_CASE("exit status 0 removes the file; any other leaves the last figures in it",

@@ -167,10 +167,10 @@ TEST_CASE("an exception that leaves a function on the shard's context ends the s
 }
 
 TEST_CASE("a shard's context that is stopped ends the session", "[processing][asio]") {
-  const auto handler = [](record one) -> asio::awaitable<void> {
+  const auto handler = [](record event) -> asio::awaitable<void> {
     const auto executor = co_await asio::this_coro::executor;
     auto& context = asio::query(executor, asio::execution::context);
-    if (number_of(one) == 2) static_cast<asio::io_context&>(context).stop();
+    if (number_of(event) == 2) static_cast<asio::io_context&>(context).stop();
     co_await yield();
   };
   served_shard shard(kclxx::asio::parallel(handler), prompt());
@@ -325,37 +325,38 @@ TEST_CASE("a coroutine that Asio destroys with what it waits for fails its recor
 
 TEST_CASE("a coroutine that cannot begin has ended", "[asio]") {
   struct unmovable {
-    explicit unmovable(int moves) : left(moves) {}
-    unmovable(unmovable&& other) : left(other.left - 1) {
-      if (left < 0) throw std::bad_alloc();
+    explicit unmovable(int moves) : moves_left(moves) {}
+    unmovable(unmovable&& source) : moves_left(source.moves_left - 1) {
+      if (moves_left < 0) throw std::bad_alloc();
     }
     void operator()(const std::exception_ptr&) const {}
-    int left;
+    int moves_left;
   };
   for (int moves = 1;; ++moves) {  // at each step of start() and of what it has posted
     INFO(moves);
     REQUIRE(moves < 100);
     asio::io_context context;
-    const auto all = std::make_shared<kclxx::asio::detail::coroutines>();
+    const auto running = std::make_shared<kclxx::asio::detail::coroutines>();
     bool has_failed = false;
     try {
-      all->start(
+      running->start(
           context.get_executor(), [] { return yield(); }, unmovable(moves));
       context.run();
     } catch (const std::bad_alloc&) {
       has_failed = true;
     }
-    CHECK(all->is_empty());
-    all->cancel();
+    CHECK(running->is_empty());
+    running->cancel();
     context.restart();
     context.run();
     if (!has_failed) break;
   }
 }
 
-TEST_CASE("asio::parallel refuses an empty function", "[processing][asio]") {
+TEST_CASE("with an empty function asio::parallel makes no valid factory", "[processing][asio]") {
   using handler = std::function<asio::awaitable<void>(const record&)>;
-  CHECK_THROWS_WITH(kclxx::asio::parallel(handler()), "a handler is an empty function");
+  CHECK_THROWS_WITH(kclxx::asio::parallel(handler()).require_valid(),
+                    "a handler is an empty function");
   kclxx::testing::worker daemon(kclxx::asio::parallel(
       [](const shard_context&, const asio::any_io_executor&) { return handler(); }));
   daemon.initialize();

@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-bool is_bad(const record& one) { return one.data().starts_with("bad"); }
+bool is_bad(const record& event) { return event.data().starts_with("bad"); }
 
 /// Notes what it was called with. Fails for a batch with a bad record, without telling which.
 struct silent_handler {
@@ -36,7 +36,7 @@ struct silent_handler {
   }
 };
 
-/// The same, but it processes what is before the bad record, and tells where that is.
+/// Processes what is before the bad record, and tells where that is.
 struct telling_handler {
   int failures = 1'000'000;
   std::vector<strings> calls{};
@@ -44,12 +44,12 @@ struct telling_handler {
 
   void operator()(const record_batch& batch) {
     calls.push_back(payloads_of(batch));
-    for (const record& one : batch) {
-      if (is_bad(one) && failures-- > 0) {
-        throw batch_failure(one.position(),
+    for (const record& event : batch) {
+      if (is_bad(event) && failures-- > 0) {
+        throw batch_failure(event.position(),
                             std::make_exception_ptr(std::runtime_error("it failed")));
       }
-      done.emplace_back(one.data());
+      done.emplace_back(event.data());
     }
   }
 };
@@ -127,7 +127,7 @@ TEST_CASE("a batch_failure outside of the batch tells nothing: the batch is halv
                                  std::any_of(batch.begin(), batch.end(), is_bad)) {
                                throw batch_failure(position);
                              }
-                             for (const auto& one : payloads_of(batch)) done.push_back(one);
+                             for (const auto& payload : payloads_of(batch)) done.push_back(payload);
                            },
                            parking(lot, 2, std::nullopt)),
                        prompt());

@@ -24,12 +24,12 @@ struct reported_by_test {
   explicit reported_by_test(failure_policy policy = {},
                             parallel_options options = {.order = order::none},
                             std::shared_ptr<observer> watching = nullptr)
-      : daemon([this](completion one) { held.push_back(std::move(one)); }, std::move(policy),
+      : daemon([this](completion done) { held.push_back(std::move(done)); }, std::move(policy),
                std::move(options), std::move(watching)) {}
   completion take(std::size_t at) {
-    completion one = std::move(held.at(at));
+    completion done = std::move(held.at(at));
     held.erase(held.begin() + static_cast<std::ptrdiff_t>(at));
-    return one;
+    return done;
   }
   bool logged(const std::string& text) const { return test::logged(daemon, text); }
 
@@ -94,9 +94,9 @@ TEST_CASE("what a handler throws is the failure of one attempt, though its compl
   const bool keeps = GENERATE(true, false);
   const auto seen = std::make_shared<seen_events>();
   parallel_daemon daemon(
-      [&](completion one) {
+      [&](completion done) {
         ++calls;
-        if (keeps) kept.push_back(std::move(one));
+        if (keeps) kept.push_back(std::move(done));
         throw std::runtime_error("no connection");
       },
       {.max_attempts = 1}, {}, seen);
@@ -112,8 +112,8 @@ TEST_CASE("what a handler throws is the failure of one attempt, though its compl
 
 TEST_CASE("a handler that throws after it has reported the record as complete is logged",
           "[processing][completion]") {
-  parallel_daemon daemon([&](completion one) {
-    one.complete();
+  parallel_daemon daemon([&](completion done) {
+    done.complete();
     throw std::runtime_error("late");
   });
   daemon.deliver({"1"}).deliver({});
@@ -124,15 +124,15 @@ TEST_CASE("a handler that throws after it has reported the record as complete is
 TEST_CASE("a completion is empty once it is reported or moved from", "[processing][completion]") {
   reported_by_test shard;
   shard.daemon.deliver({"1"});
-  completion one = shard.take(0);
-  CHECK(one);
-  completion other = std::move(one);
-  CHECK_FALSE(one);  // NOLINT(bugprone-use-after-move): that is the test
-  other.complete();
-  CHECK_FALSE(other);
-  other.complete();
-  other.fail("no effect");
-  other.touch();
+  completion done = shard.take(0);
+  CHECK(done);
+  completion moved = std::move(done);
+  CHECK_FALSE(done);  // NOLINT(bugprone-use-after-move): that is the test
+  moved.complete();
+  CHECK_FALSE(moved);
+  moved.complete();
+  moved.fail("no effect");
+  moved.touch();
   CHECK_FALSE(completion());
   shard.daemon.deliver({});
   CHECK(shard.daemon.persisted() == sequence_position("1"));
@@ -145,14 +145,14 @@ struct watched_batches final : record_processor {
   using memory = std::vector<std::weak_ptr<const void>>;
 
   watched_batches(memory& seen, std::unique_ptr<record_processor> processor)
-      : all(seen), inner(std::move(processor)) {}
+      : batches(seen), inner(std::move(processor)) {}
   void process_records(record_batch batch, const checkpointer& with) override {
-    all.emplace_back(batch.owner());
+    batches.emplace_back(batch.owner());
     inner->process_records(std::move(batch), with);
   }
   void lease_lost() override { inner->lease_lost(); }
 
-  memory& all;
+  memory& batches;
   std::unique_ptr<record_processor> inner;
 };
 
@@ -163,7 +163,7 @@ TEST_CASE("a completion outlives the processor, and keeps the memory of its reco
   watched_batches::memory batches;
   std::vector<completion> held;
   {
-    const auto form = parallel([&](completion one) { held.push_back(std::move(one)); });
+    const auto form = parallel([&](completion done) { held.push_back(std::move(done)); });
     const auto watched = [&](const shard_context& shard) {
       return std::make_unique<watched_batches>(batches, form(shard));
     };
@@ -270,9 +270,9 @@ TEST_CASE("a completion that is reported after its handler threw is of no use",
           "[processing][completion]") {
   std::vector<completion> held;
   int calls = 0;
-  parallel_daemon daemon([&](completion one) {
-    if (++calls > 1) return one.complete();
-    held.push_back(std::move(one));
+  parallel_daemon daemon([&](completion done) {
+    if (++calls > 1) return done.complete();
+    held.push_back(std::move(done));
     throw std::runtime_error("no table");
   });
   daemon.deliver({"1"});
@@ -289,20 +289,21 @@ TEST_CASE("a completion that is reported after its handler threw is of no use",
 TEST_CASE("an error may own another completion, wherever it is destroyed",
           "[processing][completion]") {
   struct owner : std::runtime_error {
-    explicit owner(std::shared_ptr<completion> one) : runtime_error("no"), other(std::move(one)) {}
-    std::shared_ptr<completion> other;
+    explicit owner(std::shared_ptr<completion> taken)
+        : runtime_error("no"), held(std::move(taken)) {}
+    std::shared_ptr<completion> held;
   };
   const bool throws = GENERATE(false, true);
   const auto lot = std::make_shared<memory_lot>();
   std::shared_ptr<completion> first;
   parallel_daemon daemon(
-      [&](completion one) {
+      [&](completion done) {
         if (!first) {
-          first = std::make_shared<completion>(std::move(one));
+          first = std::make_shared<completion>(std::move(done));
           return;
         }
-        const std::string name(one.record().data());
-        one.fail(std::make_exception_ptr(owner(std::exchange(first, nullptr))));
+        const std::string name(done.record().data());
+        done.fail(std::make_exception_ptr(owner(std::exchange(first, nullptr))));
         if (throws) throw std::runtime_error(name);  // takes the place of the owner
       },
       parking(lot, 1, std::nullopt), {.order = order::none});

@@ -25,8 +25,8 @@ struct flaky {
   std::map<std::string, int> calls{};
   strings done{};
 
-  void operator()(const record& one) {
-    const std::string data(one.data());
+  void operator()(const record& event) {
+    const std::string data(event.data());
     const int call = ++calls[data];
     if (data.starts_with("bad") && call <= failures) throw std::runtime_error(data + " failed");
     done.push_back(data);
@@ -40,31 +40,31 @@ std::shared_ptr<memory_lot> make_lot() { return std::make_shared<memory_lot>(); 
 TEST_CASE("a handler can take the shard, be move-only, and be made for each shard",
           "[processing][each]") {
   strings seen;
-  const auto see = [&](const record& one, const shard_context& shard) {
-    seen.push_back(std::string(one.data()) + "@" + shard.shard_id());
+  const auto see = [&](const record& event, const shard_context& shard) {
+    seen.push_back(std::string(event.data()) + "@" + shard.shard_id());
   };
   testing::worker with_shard(each(see));
   with_shard.initialize("shard-1").deliver({"a"});
   CHECK(seen == strings{"a@shard-1"});
 
   testing::worker with_move_only(
-      each([prefix = std::make_unique<std::string>("only "), &seen](const record& one) {
-        seen.push_back(*prefix + std::string(one.data()));
+      each([prefix = std::make_unique<std::string>("only "), &seen](const record& event) {
+        seen.push_back(*prefix + std::string(event.data()));
       }));
   with_move_only.initialize().deliver({"b"});
   CHECK(seen.back() == "only b");
 
-  int made = 0;
+  int connections = 0;
   testing::worker with_factory(each([&](const shard_context& shard) {
-    ++made;
+    ++connections;
     return
-        [connection = std::make_unique<std::string>(shard.shard_id()), &seen](const record& one) {
-          seen.push_back(std::string(one.data()) + " to " + *connection);
+        [connection = std::make_unique<std::string>(shard.shard_id()), &seen](const record& event) {
+          seen.push_back(std::string(event.data()) + " to " + *connection);
         };
   }));
-  CHECK(made == 0);
+  CHECK(connections == 0);
   with_factory.initialize("shard-2").deliver({"c", "d"});
-  CHECK(made == 1);
+  CHECK(connections == 1);
   CHECK(seen.back() == "d to shard-2");
 }
 
@@ -87,8 +87,8 @@ TEST_CASE("every wait is within the policy's bounds, and the same in each run",
     std::map<std::string, std::vector<std::chrono::nanoseconds>> result;
     std::optional<testing::worker> with;
     std::map<std::string, shard_context::clock::time_point> last;
-    const auto fail = [&](const record& one) {
-      const std::string data(one.data());
+    const auto fail = [&](const record& event) {
+      const std::string data(event.data());
       if (last.contains(data)) result[data].push_back(with->now() - last[data]);
       last[data] = with->now();
       throw std::runtime_error("no");
@@ -150,11 +150,11 @@ TEST_CASE("a permanent error, and what the policy calls permanent, is not tried 
   int calls = 0;
   const auto lot = make_lot();
   testing::worker with(each(
-      [&](const record& one) {
+      [&](const record& event) {
         ++calls;
-        if (one.data() == "permanent") throw permanent_error("never");
-        if (one.data() == "retryable" && calls < 4) throw std::runtime_error("try again");
-        if (one.data() == "retryable") return;
+        if (event.data() == "permanent") throw permanent_error("never");
+        if (event.data() == "retryable" && calls < 4) throw std::runtime_error("try again");
+        if (event.data() == "retryable") return;
         throw std::out_of_range("bad input");
       },
       {.is_permanent =
@@ -189,20 +189,6 @@ TEST_CASE("a failed record that is too old is not tried again; one that succeeds
   CHECK(logged(with, "(older than 60 s)"));
 }
 
-TEST_CASE("a record without an arrival time is never too old", "[processing][each]") {
-  int failures = 0;
-  testing::worker with(each(
-                           [&](const record& one) {
-                             CHECK_FALSE(one.approximate_arrival_timestamp());
-                             if (failures++ < 2) throw std::runtime_error("no");
-                           },
-                           {.max_age = 0s}),
-                       prompt());
-  with.initialize().deliver_records({{.data = "a"}});
-  CHECK(failures == 3);
-  CHECK(with.persisted() == sequence_position("1"));
-}
-
 TEST_CASE("a lost lease is not a failure of the record: nothing is tried again, parked or counted",
           "[processing][each]") {
   const auto code = GENERATE(std::error_code(errc::lease_lost), std::error_code(errc::fenced),
@@ -227,8 +213,8 @@ TEST_CASE("with attempts without end, the log tells which record holds the shard
           "[processing][each]") {
   std::optional<testing::worker> with;
   int calls = 0;
-  const auto fail = [&](const record& one) {
-    if (one.data() != "bad") return;
+  const auto fail = [&](const record& event) {
+    if (event.data() != "bad") return;
     if (++calls == 100) with->end_input();
     throw std::runtime_error("the table is gone");
   };
@@ -245,7 +231,7 @@ TEST_CASE("with attempts without end, the log tells which record holds the shard
 }
 
 TEST_CASE("observers receive each attempt, retry and parked record", "[processing][each]") {
-  struct all_in_order final : observer {
+  struct seen_in_order final : observer {
     void on_event(const event_source&, const shard_event& event) override {
       if (const auto* tried = std::get_if<record_attempted>(&event)) {
         add("attempt", tried->position, tried->attempt, tried->error);
@@ -260,25 +246,25 @@ TEST_CASE("observers receive each attempt, retry and parked record", "[processin
       }
     }
     void add(const char* what, const sequence_position& at, int attempt, const std::string& error) {
-      all.push_back(what + (" " + to_string(at)) + " " + std::to_string(attempt) +
-                    (error.empty() ? "" : " " + error));
+      seen.push_back(what + (" " + to_string(at)) + " " + std::to_string(attempt) +
+                     (error.empty() ? "" : " " + error));
     }
-    strings all{};
+    strings seen{};
   };
-  const auto observer = std::make_shared<all_in_order>();
+  const auto observer = std::make_shared<seen_in_order>();
   std::optional<testing::worker> with;
-  const auto handler = [&](const record& one) {
+  const auto handler = [&](const record& event) {
     with->advance(70ms);
-    if (one.data() == "bad") throw std::runtime_error("no");
+    if (event.data() == "bad") throw std::runtime_error("no");
   };
-  const auto then = GENERATE(bad_record::park, bad_record::skip);
-  with.emplace(each(handler, {.max_attempts = 2, .bad_record = then, .lot = make_lot()}),
+  const auto what = GENERATE(bad_record::park, bad_record::skip);
+  with.emplace(each(handler, {.max_attempts = 2, .bad_record = what, .lot = make_lot()}),
                prompt(observer));
   with->initialize().deliver({"a", "bad", "c"});
-  CHECK(observer->all == strings{"attempt 1/0 1", "attempt 2/0 1 no", "retry 2/0 2 no",
-                                 "attempt 2/0 2 no",
-                                 then == bad_record::park ? "parked 2/0 2 no" : "skipped 2/0 2 no",
-                                 "attempt 3/0 1"});
+  CHECK(observer->seen == strings{"attempt 1/0 1", "attempt 2/0 1 no", "retry 2/0 2 no",
+                                  "attempt 2/0 2 no",
+                                  what == bad_record::park ? "parked 2/0 2 no" : "skipped 2/0 2 no",
+                                  "attempt 3/0 1"});
 }
 
 TEST_CASE("a policy that makes no sense is refused where the processor factory is made",
@@ -300,45 +286,24 @@ TEST_CASE("a policy that makes no sense is refused where the processor factory i
   CHECK_THROWS_WITH(parallel([](completion) {}, policy).require_valid(), "failure_policy: " + text);
 }
 
-TEST_CASE("an empty function is refused as a handler", "[processing][policy]") {
+TEST_CASE("with an empty function as its handler the processor factory is not valid",
+          "[processing][policy]") {
   const std::string text = "a handler is an empty function";
-  CHECK_THROWS_WITH(each(std::function<void(const record&)>()), text);
-  CHECK_THROWS_WITH(each(static_cast<void (*)(const record&)>(nullptr)), text);
-  CHECK_THROWS_WITH(batches(std::function<void(record_batch)>()), text);
-  CHECK_THROWS_WITH(parallel(std::function<void(completion)>()), text);
+  const std::function<void(const record&)> none;
+  CHECK_THROWS_WITH(each(none).require_valid(), text);
+  CHECK_THROWS_WITH(each(static_cast<void (*)(const record&)>(nullptr)).require_valid(), text);
+  CHECK_THROWS_WITH(batches(std::function<void(record_batch)>()).require_valid(), text);
+  CHECK_THROWS_WITH(parallel(none).require_valid(), text);
+  CHECK_THROWS_WITH(parallel(std::function<void(completion)>()).require_valid(), text);
+  std::vector<log_entry> log;
+  const run_options options{.log = [&](const log_entry& entry) { log.push_back(entry); }};
+  CHECK(serve({}, each(none), options) == exit_status::start_failed);
+  REQUIRE(log.size() == 1);
+  CHECK(log.front().text == "cannot serve the daemon: " + text);
   testing::worker with(
       each([](const shard_context&) { return std::function<void(const record&)>(); }));
   with.initialize();
   CHECK(logged(with, "initialize failed: " + text));
-}
-
-TEST_CASE("max_backoff limits the first wait, too, and no wait is 0", "[processing][policy]") {
-  std::vector<shard_context::clock::time_point> times;
-  std::optional<testing::worker> with;
-  const auto fail_thrice = [&](const record&) {
-    times.push_back(with->now());
-    if (times.size() < 4) throw std::runtime_error("no");
-  };
-  SECTION("max_backoff") {
-    with.emplace(each(fail_thrice, {.initial_backoff = 10s, .max_backoff = 20ms}));
-    with->initialize().deliver({"a"});
-    CHECK(times.back() - times.front() <= 60ms);
-  }
-  SECTION("no wait is 0") {
-    with.emplace(each(fail_thrice, {.initial_backoff = 0ms, .max_backoff = 0ms}));
-    with->initialize().deliver({"a"});
-    CHECK(times.back() - times.front() >= 3ms);
-  }
-}
-
-TEST_CASE("a limit on the age that is as long as can be is no limit", "[processing][policy]") {
-  const auto limit = GENERATE(std::chrono::seconds(std::chrono::hours(300 * 365 * 24)),
-                              std::chrono::seconds::max());
-  flaky handler{.failures = 2};
-  testing::worker with(each(std::ref(handler), {.max_age = limit, .bad_record = bad_record::skip}),
-                       prompt());
-  with.initialize().deliver({"bad"});
-  CHECK(handler.done == strings{"bad"});
 }
 
 TEST_CASE("any exception is a failure of its record, whatever text it has", "[processing][each]") {
@@ -347,9 +312,9 @@ TEST_CASE("any exception is a failure of its record, whatever text it has", "[pr
   };
   const auto lot = make_lot();
   testing::worker with(each(
-                           [](const record& one) {
-                             if (one.data() == "none") throw without_text();
-                             if (one.data() == "42") throw 42;  // NOLINT: no std::exception
+                           [](const record& event) {
+                             if (event.data() == "none") throw without_text();
+                             if (event.data() == "42") throw 42;  // NOLINT: no std::exception
                              throw std::runtime_error(std::string(5'000'000, 'x'));
                            },
                            parking(lot, 1, std::nullopt)),

@@ -24,7 +24,7 @@ TEST_CASE("a gathered record has all that the delivered one had", "[processing]"
                                            {std::nullopt, {}, "2", 8, 1000ms},
                                            {large, "a key", "3", 0, {}}};
   std::vector<record> records;
-  for (const auto& one : fields) records.emplace_back(one);
+  for (const auto& values : fields) records.emplace_back(values);
   gathered_records gathered;
   gathered.add(record_batch(std::span(records).first(2), nullptr));
   gathered.add(record_batch(std::span(records).subspan(2), nullptr, 12ms));

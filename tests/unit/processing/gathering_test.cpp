@@ -39,8 +39,8 @@ struct gathering_daemon {
   testing::worker daemon;
 };
 
-batch_failure::failed failed(const record& one, const char* why = "refused") {
-  return {one.position(), std::make_exception_ptr(std::runtime_error(why))};
+batch_failure::failed failed(const record& event, const char* why = "refused") {
+  return {event.position(), std::make_exception_ptr(std::runtime_error(why))};
 }
 
 /// Names each record of a batch whose data begins with "bad", as long as `failures` lasts.
@@ -51,8 +51,8 @@ struct naming_handler {
   void operator()(const record_batch& batch) {
     seen.push_back(payloads_of(batch));
     std::vector<batch_failure::failed> bad;
-    for (const record& one : batch) {
-      if (one.data().starts_with("bad") && failures-- > 0) bad.push_back(failed(one));
+    for (const record& event : batch) {
+      if (event.data().starts_with("bad") && failures-- > 0) bad.push_back(failed(event));
     }
     if (!bad.empty()) throw batch_failure(std::move(bad));
   }
@@ -71,9 +71,11 @@ TEST_CASE("a batch has at most max_bytes, but for one record that is larger",
   const std::string half(50, 'h');
   const std::string large(400, 'l');
   const strings numbers{"1", "2", "3", "4", "5", "6", "7"};
-  const auto deliver = [&](testing::worker& to, std::size_t first, const strings& all) {
+  const auto deliver = [&](testing::worker& to, std::size_t first, const strings& payloads) {
     std::vector<record::fields> records;
-    for (const std::string& one : all) records.push_back(keyed("key", one, numbers.at(first++)));
+    for (const std::string& data : payloads) {
+      records.push_back(keyed("key", data, numbers.at(first++)));
+    }
     to.deliver_records(records);
   };
   gathering_daemon one({.max_bytes = limit, .linger = 1h});
@@ -118,21 +120,6 @@ TEST_CASE("shutdown_requested and the shard's end hand over what is gathered",
   CHECK(ending.daemon.now() - begin < 1h);  // before the linger
   CHECK(ending.seen() == calls{{"a", "b"}});
   CHECK(ending.persisted() == sequence_position("SHARD_END"));
-}
-
-TEST_CASE("a factory that calls another one has the mode which that one needs",
-          "[processing][gathering]") {
-  const auto form = GENERATE(0, 1);
-  CAPTURE(form);
-  std::vector<completion> held;
-  const processor_factory inner =
-      form == 0 ? batches([](const record_batch&) {}, {}, {.linger = 1h})
-                : parallel([&](completion one) { held.push_back(std::move(one)); });
-  const processor_factory outer = [inner](const shard_context& shard) { return inner(shard); };
-  testing::worker daemon([outer](const shard_context& shard) { return outer(shard); },
-                         {.checkpoint_interval = 0ms});
-  daemon.initialize().deliver({"a"}).deliver({});
-  CHECK(daemon.persisted() == sequence_position("TRIM_HORIZON"));
 }
 
 TEST_CASE(
@@ -195,24 +182,24 @@ TEST_CASE("each record that a batch_failure names has its own attempts, and is p
           "[processing][gathering]") {
   const auto lot = std::make_shared<memory_lot>();
   calls seen;
-  testing::worker with(
-      batches(
-          [&](const record_batch& batch) {
-            seen.push_back(payloads_of(batch));
-            std::vector<batch_failure::failed> bad;
-            for (const record& one : batch) {
-              if (one.data() == "poison") {
-                bad.push_back({one.position(), std::make_exception_ptr(permanent_error("never"))});
-              } else if (one.data().starts_with("bad")) {
-                bad.push_back(failed(one));
-              }
-            }
-            std::reverse(bad.begin(), bad.end());  // in any order, and twice
-            if (!bad.empty()) bad.push_back(bad.back());
-            if (!bad.empty()) throw batch_failure(bad);
-          },
-          parking(lot, 2)),
-      prompt());
+  testing::worker with(batches(
+                           [&](const record_batch& batch) {
+                             seen.push_back(payloads_of(batch));
+                             std::vector<batch_failure::failed> bad;
+                             for (const record& event : batch) {
+                               if (event.data() == "poison") {
+                                 bad.push_back({event.position(),
+                                                std::make_exception_ptr(permanent_error("never"))});
+                               } else if (event.data().starts_with("bad")) {
+                                 bad.push_back(failed(event));
+                               }
+                             }
+                             std::reverse(bad.begin(), bad.end());  // in any order, and twice
+                             if (!bad.empty()) bad.push_back(bad.back());
+                             if (!bad.empty()) throw batch_failure(bad);
+                           },
+                           parking(lot, 2)),
+                       prompt());
   with.initialize().deliver({"a", "poison", "bad1", "d", "bad2"}).deliver({"f"});
   INFO(with);
   CHECK(seen == calls{{"a", "poison", "bad1", "d", "bad2"}, {"bad1", "bad2"}, {"f"}});
@@ -247,8 +234,8 @@ TEST_CASE("a batch_failure that names no record of the batch names none",
   const auto lot = std::make_shared<memory_lot>();
   testing::worker with(batches(
                            [&](const record_batch& batch) {
-                             for (const record& one : batch) {
-                               if (one.data() != "bad") continue;
+                             for (const record& event : batch) {
+                               if (event.data() != "bad") continue;
                                throw batch_failure({{sequence_position("99")},
                                                     {sequence_position("2", 5)},
                                                     {sequence_position("TRIM_HORIZON")}});

@@ -48,25 +48,27 @@ TEST_CASE("a function of a value gets what is in each record", "[processing][jso
   const auto program = [&] {
     switch (GENERATE(0, 1, 2, 3, 4)) {
       case 0:
-        return each(json<click>([&](const click& one) { got.push_back(one.page); }));
+        return each(json<click>([&](const click& value) { got.push_back(value.page); }));
       case 1:
-        return each(json<click>([&](click one, const record& from) {
-          CHECK(one.at == nlohmann::json::parse(from.data()).at("at"));
-          got.push_back(std::move(one.page));
+        return each(json<click>([&](click value, const record& from) {
+          CHECK(value.at == nlohmann::json::parse(from.data()).at("at"));
+          got.push_back(std::move(value.page));
         }));
       case 2:
-        return each(json<click>([&](const click& one, const record&, const shard_context& shard) {
+        return each(json<click>([&](const click& value, const record&, const shard_context& shard) {
           CHECK(shard.shard_id() == "shardId-000000000000");
-          got.push_back(one.page);
+          got.push_back(value.page);
         }));
       case 3:  // for each shard, and move-only
         return each(json<click>([&](const shard_context&) {
-          return
-              [&got, own = std::make_unique<int>()](const auto& one) { got.push_back(one.page); };
+          return [&got, own = std::make_unique<int>()](const auto& value) {
+            got.push_back(value.page);
+          };
         }));
       default:
-        return each(json<nlohmann::json>(
-            [&](const nlohmann::json& one) { got.push_back(one.at("page").get<std::string>()); }));
+        return each(json<nlohmann::json>([&](const nlohmann::json& value) {
+          got.push_back(value.at("page").get<std::string>());
+        }));
     }
   }();
   testing::worker with(program);
@@ -96,7 +98,7 @@ TEST_CASE("what does not parse is parked at once, with the parser's reason", "[p
   CHECK(reason(3) == "an empty page");
   CHECK(reason(4).find("last read: '?'") != std::string::npos);  // a text in UTF-8
   CHECK(reason(5).find("unexpected end of input") != std::string::npos);
-  for (const auto& one : lot->all) CHECK(one.attempts == 1);
+  for (const auto& parked : lot->all) CHECK(parked.attempts == 1);
 }
 
 TEST_CASE("data with too many levels of values is parked, and exhausts no stack",
@@ -106,14 +108,14 @@ TEST_CASE("data with too many levels of values is parked, and exhausts no stack"
   };
   const std::string in_a_text = R"({"page": "\"[" , "at": [")" + std::string(2000, '[') + "\"]}";
   const std::string side_by_side = "[[[]" + std::string(4000, ' ') + "]" + [] {
-    std::string more;
-    for (int i = 0; i < 2000; ++i) more += ",[]";
-    return more;
+    std::string elements;
+    for (int i = 0; i < 2000; ++i) elements += ",[]";
+    return elements;
   }() + "]";
   strings got;
   const auto lot = std::make_shared<memory_lot>();
   testing::worker with(
-      each(json<nlohmann::json>([&](const nlohmann::json& one) { got.push_back(one.dump()); }),
+      each(json<nlohmann::json>([&](const nlohmann::json& value) { got.push_back(value.dump()); }),
            {.bad_record = bad_record::park, .lot = lot}));
   with.initialize()
       .deliver({nested(1024), nested(1025), nested(400'000), in_a_text, side_by_side})
@@ -129,8 +131,8 @@ TEST_CASE("a function of a batch gets the values that parse, with their records"
   strings got;
   const auto lot = std::make_shared<memory_lot>();
   testing::worker with(batches(json<click>([&](json_batch<click> clicks) {
-                                 for (const auto& [one, from] : clicks) {
-                                   got.push_back(one.page + to_string(from.position()));
+                                 for (const auto& [value, from] : clicks) {
+                                   got.push_back(value.page + to_string(from.position()));
                                  }
                                }),
                                {.bad_record = bad_record::park, .lot = lot}));
@@ -155,14 +157,14 @@ TEST_CASE("what the function of a batch reports does not complete a record that 
                 if (++calls < 3) {
                   const auto at = clicks.back().record.position();
                   if (names_all) {
-                    for (const auto& one : clicks.first(clicks.size() - 1)) {
-                      done.push_back(one.value.page);
+                    for (const auto& parsed : clicks.first(clicks.size() - 1)) {
+                      done.push_back(parsed.value.page);
                     }
                     throw batch_failure(std::vector<batch_failure::failed>{{at, busy}});
                   }
                   throw batch_failure(clicks.front().record.position(), busy);
                 }
-                for (const auto& one : clicks) done.push_back(one.value.page);
+                for (const auto& parsed : clicks) done.push_back(parsed.value.page);
               }),
               {.bad_record = bad_record::park, .lot = lot}));
   with.initialize().deliver({"no", first, "no, too", second, "nor this"}).request_shutdown();
@@ -182,7 +184,8 @@ TEST_CASE("a position outside the batch completes no value, beside one that did 
                                  if (++calls == 1 && names_all)
                                    throw batch_failure({{outside}, {sequence_position("2", 5)}});
                                  if (calls == 1) throw batch_failure(outside);
-                                 for (const auto& one : clicks) done.push_back(one.value.page);
+                                 for (const auto& parsed : clicks)
+                                   done.push_back(parsed.value.page);
                                }),
                                {.bad_record = bad_record::park, .lot = lot}));
   with.initialize().deliver({first, "no", second}).request_shutdown();
@@ -197,7 +200,8 @@ TEST_CASE("values after a position", "[processing][json][batches]") {
   testing::worker with(batches(json<click>([&](const shard_context&) {
     return [&](json_batch<click> clicks) {
       CHECK(clicks.after(sequence_position("TRIM_HORIZON")).size() == 2);
-      for (const auto& one : clicks.after(sequence_position("1"))) got.push_back(one.value.page);
+      for (const auto& parsed : clicks.after(sequence_position("1")))
+        got.push_back(parsed.value.page);
     };
   })));
   with.initialize().deliver({first, second}).request_shutdown();
@@ -303,8 +307,8 @@ TEST_CASE("where the function of a batch stops, no complete value comes again",
   const auto lot = std::make_shared<memory_lot>();
   testing::worker with(batches(json<int>([&](json_batch<int> values) {
                                  calls.emplace_back();
-                                 for (const auto& one : values) {
-                                   calls.back().push_back(std::to_string(one.value));
+                                 for (const auto& parsed : values) {
+                                   calls.back().push_back(std::to_string(parsed.value));
                                  }
                                  if (calls.size() == 1)
                                    throw batch_failure(values[1].record.position());
@@ -324,18 +328,18 @@ TEST_CASE("a function of a value and a completion reports when it likes",
   const bool takes_shard = GENERATE(false, true);
   const auto lot = std::make_shared<memory_lot>();
   std::vector<std::pair<click, completion>> started;
-  const auto start = [&](click one, completion whose) {
-    started.emplace_back(std::move(one), std::move(whose));
+  const auto start = [&](click value, completion whose) {
+    started.emplace_back(std::move(value), std::move(whose));
   };
   const failure_policy policy{.bad_record = bad_record::park, .lot = lot};
-  testing::worker with(takes_shard ? parallel(json<click>([&](click one, completion whose,
+  testing::worker with(takes_shard ? parallel(json<click>([&](click value, completion whose,
                                                               const shard_context& shard) {
                                                 CHECK(shard.shard_id() == "shardId-000000000000");
-                                                start(std::move(one), std::move(whose));
+                                                start(std::move(value), std::move(whose));
                                               }),
                                               policy)
-                                   : parallel(json<click>([&](click one, completion whose) {
-                                                start(std::move(one), std::move(whose));
+                                   : parallel(json<click>([&](click value, completion whose) {
+                                                start(std::move(value), std::move(whose));
                                               }),
                                               policy));
   with.initialize();
@@ -356,11 +360,11 @@ TEST_CASE("the key of parallel can be taken from the value, which is parsed once
   const auto lot = std::make_shared<memory_lot>();
   int failures = 1;
   const auto of_value = json<counted_click>(
-      [&](const counted_click& one) {
-        if (one.at == 1 && failures-- > 0) throw std::runtime_error("once");
-        got[one.page].push_back(one.at);
+      [&](const counted_click& value) {
+        if (value.at == 1 && failures-- > 0) throw std::runtime_error("once");
+        got[value.page].push_back(value.at);
       },
-      [](const counted_click& one) { return one.page; });
+      [](const counted_click& value) { return value.page; });
   const failure_policy policy{.bad_record = bad_record::park, .lot = lot};
   testing::worker with(parallel(of_value, policy, {.lanes = 4}), prompt());
   with.initialize();
@@ -402,11 +406,16 @@ TEST_CASE("a function that makes the handler of a shard is none of any JSON",
   CHECK(values == 3);
 }
 
-TEST_CASE("an empty function of a value is refused", "[processing][json]") {
+TEST_CASE("with an empty function of a value no form makes a valid factory", "[processing][json]") {
   const std::function<void(const click&)> none;
-  CHECK_THROWS_AS(json<click>(none), std::invalid_argument);
-  CHECK_THROWS_AS(json<click>([](const click&) {}, std::function<std::string(const click&)>()),
-                  std::invalid_argument);
+  const auto handle = [](const click&) {};
+  const auto key = [](const click&) { return std::string(); };
+  CHECK_FALSE(each(json<click>(none)).is_valid());
+  CHECK_FALSE(parallel(json<click>(none)).is_valid());
+  CHECK_FALSE(batches(json<click>(std::function<void(json_batch<click>)>())).is_valid());
+  CHECK_FALSE(parallel(json<click>(none, key)).is_valid());
+  CHECK_FALSE(parallel(json<click>(handle, std::function<std::string(const click&)>())).is_valid());
+  CHECK(parallel(json<click>(handle, key)).is_valid());
 }
 
 }  // namespace kclxx::test

@@ -35,11 +35,11 @@ TEST_CASE("64 lanes process all records, those of a key in order, with failures 
   std::atomic<int> failures = 0;
   served_shard shard(
       parallel(
-          [&](const record& one) {
-            if (number_of(one) % 16 == 0 && failures.fetch_add(1) % 2 == 0) {
+          [&](const record& event) {
+            if (number_of(event) % 16 == 0 && failures.fetch_add(1) % 2 == 0) {
               throw std::runtime_error("no");
             }
-            done.add(one);
+            done.add(event);
           },
           {.initial_backoff = 1ms, .max_backoff = 2ms}, {.lanes = 64, .window_records = 500}),
       prompt());
@@ -62,21 +62,21 @@ TEST_CASE("completions are reported from several threads, in any order", "[proce
         std::unique_lock lock(mutex);
         has_work.wait(lock, [&] { return !held.empty() || is_over; });
         if (held.empty()) return;
-        completion one = std::move(held.back());
+        completion taken = std::move(held.back());
         held.pop_back();
         lock.unlock();
-        one.touch();
-        if (number_of(one.record()) % 10 == 0 && one.attempt() == 1) continue;  // dropped
-        done.add(one.record());
-        one.complete();
+        taken.touch();
+        if (number_of(taken.record()) % 10 == 0 && taken.attempt() == 1) continue;  // dropped
+        done.add(taken.record());
+        taken.complete();
       }
     });
   }
   {
     served_shard shard(parallel(
-                           [&](completion one) {
+                           [&](completion done) {
                              const std::lock_guard lock(mutex);
-                             held.push_back(std::move(one));
+                             held.push_back(std::move(done));
                              has_work.notify_one();
                            },
                            {.initial_backoff = 1ms}, {.lanes = 64, .window_records = 300}),
@@ -109,9 +109,9 @@ TEST_CASE("completions are reported and destroyed while the session ends", "[pro
   });
   for (int round = 0; round < 20; ++round) {
     served_shard shard(parallel(
-                           [&](completion one) {
+                           [&](completion done) {
                              const std::lock_guard lock(mutex);
-                             held.push_back(std::move(one));
+                             held.push_back(std::move(done));
                            },
                            {.initial_backoff = 1ms, .max_backoff = 1ms}),
                        prompt());
@@ -131,8 +131,8 @@ TEST_CASE("a stop ends retries that wait, handlers that sleep, and a callback th
   awaited_count running;
   awaited_count woken;
   served_shard shard(parallel(
-                         [&](const record& one, const shard_context& context) {
-                           if (number_of(one) % 2 == 0) throw std::runtime_error("no");
+                         [&](const record& event, const shard_context& context) {
+                           if (number_of(event) % 2 == 0) throw std::runtime_error("no");
                            ++running;
                            context.sleep_for(1h);
                            ++woken;
@@ -152,10 +152,10 @@ TEST_CASE("a failure that stops lets the handlers that run end, and checkpoints 
   std::atomic<int> ended = 0;
   std::optional<served_shard> session;
   session.emplace(parallel(
-                      [&](const record& one) {
-                        if (number_of(one) == 4) throw std::runtime_error("the table is gone");
+                      [&](const record& event) {
+                        if (number_of(event) == 4) throw std::runtime_error("the table is gone");
                         // One of the next may be taken after the log, before the failure stops it.
-                        if (number_of(one) > 4) return;
+                        if (number_of(event) > 4) return;
                         if (session->log().await("failed after 1 attempt")) ++ended;
                       },
                       {.max_attempts = 1}, {.lanes = 4, .window_records = 4}),
@@ -179,8 +179,8 @@ TEST_CASE("while a callback waits, what is complete is checkpointed within a sec
   awaited_count may_end;  // the records up to this one
   std::atomic<bool> has_waited_in_vain = false;
   served_shard shard(parallel(
-                         [&](const record& one) {
-                           if (!may_end.await(number_of(one))) has_waited_in_vain = true;
+                         [&](const record& event) {
+                           if (!may_end.await(number_of(event))) has_waited_in_vain = true;
                          },
                          {}, {.lanes = 3, .order = order::none, .drain_timeout = 2min}),
                      prompt());

@@ -26,7 +26,7 @@ TEST_CASE(
     "checkpointed with the next one",
     "[processing][parallel]") {
   strings done;
-  parallel_daemon daemon([&](const record& one) { done.emplace_back(one.data()); });
+  parallel_daemon daemon([&](const record& event) { done.emplace_back(event.data()); });
   deliver(daemon, {{"a", "1"}, {"b", "2"}});
   CHECK(done == strings{"1", "2"});
   CHECK(daemon.checkpoints().empty());
@@ -42,9 +42,9 @@ namespace {
 int calls_of_functions = 0;
 void process_record(const record&) { ++calls_of_functions; }
 void process_batch(record_batch) { ++calls_of_functions; }
-void process_completion(completion one) {
+void process_completion(completion done) {
   ++calls_of_functions;
-  one.complete();
+  done.complete();
 }
 }  // namespace
 
@@ -55,7 +55,8 @@ TEST_CASE("a plain function or a generic lambda can be a handler", "[processing]
       parallel(process_record),
       parallel(process_completion),
       [](auto batch) { calls_of_functions += static_cast<int>(batch.front().data().size()); },
-      parallel([](const auto& one) { calls_of_functions += static_cast<int>(one.data().size()); })};
+      parallel(
+          [](const auto& event) { calls_of_functions += static_cast<int>(event.data().size()); })};
   calls_of_functions = 0;
   for (const auto& factory : factories) testing::worker(factory).initialize().deliver({"a"});
   CHECK(calls_of_functions == 6);
@@ -67,11 +68,11 @@ TEST_CASE(
   strings order_of_calls;
   int failures = 1;
   parallel_daemon daemon(
-      [&](const record& one) {
-        order_of_calls.emplace_back(one.data());
-        if (one.data() == "x1" && failures-- > 0) throw std::runtime_error("no");
+      [&](const record& event) {
+        order_of_calls.emplace_back(event.data());
+        if (event.data() == "x1" && failures-- > 0) throw std::runtime_error("no");
       },
-      {}, {.key = [](const record& one) { return std::string(one.data(), 0, 1); }});
+      {}, {.key = [](const record& event) { return std::string(event.data(), 0, 1); }});
   deliver(daemon, {{"a", "x1"}, {"a", "y1"}, {"b", "x2"}, {"c", "y2"}});
   daemon.request_shutdown();
   CHECK(order_of_calls == strings{"x1", "y1", "y2", "x1", "x2"});
@@ -94,8 +95,8 @@ TEST_CASE("stop: in an open callback what is complete is checkpointed first",
           "[processing][parallel]") {
   std::string last;
   parallel_daemon daemon(
-      [&](const record& one) {
-        last = one.data();
+      [&](const record& event) {
+        last = event.data();
         if (last == "bad") throw std::runtime_error("the table is gone");
       },
       {.max_attempts = 1}, {.lanes = 1, .window_records = 2});
@@ -130,8 +131,8 @@ TEST_CASE("a handler that is fenced on an idle shard ends the processing without
 TEST_CASE("shutdown_requested waits no longer than drain_timeout, and checkpoints the watermark",
           "[processing][parallel]") {
   parallel_daemon daemon(
-      [&](const record& one) {
-        if (one.data() == "bad") throw std::runtime_error("no");
+      [&](const record& event) {
+        if (event.data() == "bad") throw std::runtime_error("no");
       },
       {}, {.drain_timeout = 3s});
   deliver(daemon, {{"a", "1"}, {"b", "bad"}, {"c", "2"}});
@@ -165,6 +166,22 @@ TEST_CASE("what failure_policy::is_permanent throws ends the session", "[process
   daemon.deliver({"1"});
   CHECK(daemon.exit_status() == exit_status::callback_failed);
   CHECK_THROWS_WITH(std::rethrow_exception(daemon.thrown()), "not a question that can be answered");
+}
+
+TEST_CASE("the last checkpoint has its whole time for retries after a drain that took longer",
+          "[processing][parallel]") {
+  const run_options options;
+  const parallel_options longer{.drain_timeout = options.shutdown_retry_limit + 5s};
+  const auto handler = [&](const record& record, const shard_context& shard) {
+    const bool ends_late = record.data() == "late";
+    shard.sleep_for(ends_late ? longer.drain_timeout - 100ms : std::chrono::hours(1));
+  };
+  testing::worker daemon(parallel(handler, {}, longer), options);
+  test::deliver(daemon.initialize(), {{"1", "late"}, {"2", "never"}});
+  daemon.fail_next_checkpoint("ThrottlingException", 4).request_shutdown();
+  INFO(daemon);
+  CHECK(daemon.attempts().size() == 5);
+  CHECK(daemon.persisted() == sequence_position("1"));
 }
 
 TEST_CASE("with options that cannot work the processor factory is not valid",
@@ -208,9 +225,9 @@ TEST_CASE("observers see each attempt, and the window fill and empty", "[process
   const auto seen = std::make_shared<seen_events>();
   int failures = 0;
   parallel_daemon daemon(
-      [&](const record& one, const shard_context& shard) {
+      [&](const record& event, const shard_context& shard) {
         shard.sleep_for(3ms);
-        if (one.data() == "bad" && failures++ == 0) throw std::runtime_error("no");
+        if (event.data() == "bad" && failures++ == 0) throw std::runtime_error("no");
       },
       {}, {.lanes = 1, .window_records = 2}, seen);
   deliver(daemon, {{"a", "1"}, {"b", "bad"}, {"c", "2"}});
@@ -243,11 +260,11 @@ TEST_CASE("a lot that blocks holds up no other lane, and is reported as stuck",
   const auto lot = std::make_shared<slow_lot>();
   strings done;
   testing::worker with(make(which,
-                            [&, failures = 1](const record& one, const shard_context&) mutable {
-                              if (one.data() == "0") throw permanent_error("malformed");
-                              if (one.data() == "7" && failures-- > 0)
+                            [&, failures = 1](const record& event, const shard_context&) mutable {
+                              if (event.data() == "0") throw permanent_error("malformed");
+                              if (event.data() == "7" && failures-- > 0)
                                 throw std::runtime_error("no");
-                              done.emplace_back(one.data());
+                              done.emplace_back(event.data());
                             },
                             parking(lot, 2), {.lanes = 4, .stuck_after = 1min}),
                        prompt());

@@ -90,19 +90,19 @@ struct fault {
 };
 
 std::map<std::string, fault>& faults() {
-  static std::map<std::string, fault> all;
-  return all;
+  static std::map<std::string, fault> by_function;
+  return by_function;
 }
 
 /// Whether the call fails; errno is set then.
 bool fails(const char* function) {
   const auto found = faults().find(function);
   if (found == faults().end()) return false;
-  const fault one = found->second;
+  const fault due = found->second;
   faults().erase(found);
-  if (one.before) one.before();
-  errno = one.error;
-  return one.error != 0;
+  if (due.before) due.before();
+  errno = due.error;
+  return due.error != 0;
 }
 
 template <class... Arguments>
@@ -153,9 +153,9 @@ using nlohmann::json;
 
 std::vector<json> lines_of(const std::filesystem::path& file) {
   std::istringstream text(read_file(file));
-  std::vector<json> all;
-  for (std::string line; std::getline(text, line);) all.push_back(json::parse(line));
-  return all;
+  std::vector<json> lines;
+  for (std::string line; std::getline(text, line);) lines.push_back(json::parse(line));
+  return lines;
 }
 
 const record one_record(record::fields{.data = "payload", .sequence_number = "7"});
@@ -196,8 +196,8 @@ struct file_size_limit {
   void (*handler)(int) = SIG_DFL;
 };
 
-void fail(const record& one) {
-  if (one.data().starts_with("bad")) throw std::runtime_error("no");
+void fail(const record& event) {
+  if (event.data().starts_with("bad")) throw std::runtime_error("no");
 }
 
 }  // namespace
@@ -332,10 +332,10 @@ TEST_CASE("a parking directory that is not there when a shard starts is waited f
   const auto lot = std::make_shared<parking_file>(folder);
   int attempts = 0;
   testing::worker with(each(
-                           [&](const record& one) {
-                             if (one.data() == "bad" && ++attempts == 5)
+                           [&](const record& event) {
+                             if (event.data() == "bad" && ++attempts == 5)
                                std::filesystem::create_directory(folder);
-                             fail(one);
+                             fail(event);
                            },
                            parking(lot, 1)),
                        prompt());
@@ -430,18 +430,19 @@ TEST_CASE("a file that another process keeps locked is a failure with a line in 
   const auto file = lot->file_of(lone_shard("s"));
   { std::ofstream made(file); }
   std::filesystem::permissions(file, std::filesystem::perms(0644));
-  const int other = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
-  REQUIRE(::flock(other, LOCK_EX) == 0);
+  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  REQUIRE(::flock(descriptor, LOCK_EX) == 0);
   testing::worker with(make(
                            which,
-                           [&, calls = 0](const record& one, const shard_context&) mutable {
-                             if (one.data() == "bad" && ++calls == 3) ::flock(other, LOCK_UN);
-                             fail(one);
+                           [&, calls = 0](const record& event, const shard_context&) mutable {
+                             if (event.data() == "bad" && ++calls == 3)
+                               ::flock(descriptor, LOCK_UN);
+                             fail(event);
                            },
                            parking(lot, 1)),
                        prompt());
   with.initialize("s").deliver({"a", "bad", "c"}).end_shard();
-  ::close(other);
+  ::close(descriptor);
   INFO(with);
   CHECK(logged(with, "another process keeps " + file.string() + " locked"));
   CHECK(count_logged(with, "parked after") == 1);
@@ -535,10 +536,10 @@ TEST_CASE("to prepare a lot leaves no empty file, and does not wait for who park
   lot.prepare();
   CHECK_FALSE(std::filesystem::exists(lot.file()));
   lot.park();
-  const int other = ::open(lot.file().c_str(), O_RDONLY | O_CLOEXEC);
-  REQUIRE(::flock(other, LOCK_EX) == 0);
+  const int descriptor = ::open(lot.file().c_str(), O_RDONLY | O_CLOEXEC);
+  REQUIRE(::flock(descriptor, LOCK_EX) == 0);
   lot.prepare();
-  ::close(other);
+  ::close(descriptor);
   CHECK(lot.line_count() == 1);
 }
 
@@ -579,9 +580,9 @@ TEST_CASE("a process that was forked while a record was parked does not keep the
     });
     lot.park();
   }
-  const int other = ::open(lot.file().c_str(), O_RDONLY | O_CLOEXEC);
-  CHECK(::flock(other, LOCK_EX | LOCK_NB) == 0);
-  ::close(other);
+  const int descriptor = ::open(lot.file().c_str(), O_RDONLY | O_CLOEXEC);
+  CHECK(::flock(descriptor, LOCK_EX | LOCK_NB) == 0);
+  ::close(descriptor);
   blocks.close_write_end();
   ::waitpid(child, nullptr, 0);
 }

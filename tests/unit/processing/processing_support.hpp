@@ -40,7 +40,7 @@ inline bool logged(const testing::worker& from, const std::string& text) {
   return count_logged(from, text) > 0;
 }
 
-/// Of a handler of parallel(), with prompt(), and initialized.
+/// A daemon whose child has started, with parallel() of this handler, and prompt().
 struct parallel_daemon : testing::worker {
   template <class Handler>
   explicit parallel_daemon(Handler handler, failure_policy policy = {},
@@ -68,14 +68,14 @@ struct memory_lot final : parking_lot {
       throw std::runtime_error("the lot is full");
     }
     ++calls;
-    for (const failed_record& one : failed) {
+    for (const failed_record& bad : failed) {
       all.push_back(
-          {std::string(one.record.data()), one.attempts, one.first_error, one.last_error});
+          {std::string(bad.record.data()), bad.attempts, bad.first_error, bad.last_error});
     }
   }
   [[nodiscard]] strings data() const {
     strings result;
-    for (const parked& one : all) result.push_back(one.data);
+    for (const parked& entry : all) result.push_back(entry.data);
     return result;
   }
 
@@ -92,9 +92,9 @@ inline failure_policy parking(const std::shared_ptr<parking_lot>& lot, int max_a
 }
 
 inline strings payloads_of(const record_batch& batch) {
-  strings all;
-  for (const record& one : batch) all.emplace_back(one.data());
-  return all;
+  strings payloads;
+  for (const record& event : batch) payloads.emplace_back(event.data());
+  return payloads;
 }
 
 /// Keeps the events of processing.
@@ -106,8 +106,8 @@ struct seen_events final : observer {
     keep(stuck, event);
   }
   template <class Event>
-  static void keep(std::vector<Event>& all, const shard_event& event) {
-    if (const auto* one = std::get_if<Event>(&event)) all.push_back(*one);
+  static void keep(std::vector<Event>& seen, const shard_event& event) {
+    if (const auto* found = std::get_if<Event>(&event)) seen.push_back(*found);
   }
   std::vector<record_attempted> attempts{};
   std::vector<window_changed> windows{};
@@ -134,17 +134,17 @@ inline processor_factory make(form which, const record_handler::of_shard& proces
     case form::batches:
       return batches(
           [process](const record_batch& batch, const shard_context& shard) {
-            for (const record& one : batch) process(one, shard);
+            for (const record& event : batch) process(event, shard);
           },
           policy);
     case form::batches_with_position:
       return batches(
           [process](const record_batch& batch, const shard_context& shard) {
-            for (const record& one : batch) {
+            for (const record& event : batch) {
               try {
-                process(one, shard);
+                process(event, shard);
               } catch (...) {
-                throw batch_failure(one.position(), std::current_exception());
+                throw batch_failure(event.position(), std::current_exception());
               }
             }
           },
@@ -153,11 +153,11 @@ inline processor_factory make(form which, const record_handler::of_shard& proces
       return batches(
           [process](const record_batch& batch, const shard_context& shard) {
             std::vector<batch_failure::failed> failed;
-            for (const record& one : batch) {
+            for (const record& event : batch) {
               try {
-                process(one, shard);
+                process(event, shard);
               } catch (const std::runtime_error&) {
-                failed.push_back({one.position(), std::current_exception()});
+                failed.push_back({event.position(), std::current_exception()});
               }
             }
             if (!failed.empty()) throw batch_failure(std::move(failed));
@@ -167,9 +167,9 @@ inline processor_factory make(form which, const record_handler::of_shard& proces
       return parallel(record_handler(process), policy, options);
     case form::completions:
       return parallel(
-          [process](completion one, const shard_context& shard) {
-            process(one.record(), shard);
-            one.complete();
+          [process](completion done, const shard_context& shard) {
+            process(done.record(), shard);
+            done.complete();
           },
           policy, options);
   }

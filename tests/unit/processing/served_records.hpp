@@ -29,18 +29,18 @@ inline std::string keyed_records(std::size_t count, std::uint64_t first, std::si
   return line + R"(],"millisBehindLatest":0})";
 }
 
-inline std::uint64_t number_of(const record& one) {
-  return std::stoull(std::string(one.sequence_number()));
+inline std::uint64_t number_of(const record& event) {
+  return std::stoull(std::string(event.sequence_number()));
 }
 
 /// Which records were processed, seen from all threads.
 class processed_records {
  public:
-  void add(const record& one) {
+  void add(const record& event) {
     const std::lock_guard lock(mutex_);
-    auto& of_key = of_key_[std::string(one.partition_key().value())];
-    is_in_order_ = is_in_order_ && (of_key.empty() || of_key.back() < number_of(one));
-    of_key.push_back(number_of(one));
+    auto& of_key = of_key_[std::string(event.partition_key().value())];
+    is_in_order_ = is_in_order_ && (of_key.empty() || of_key.back() < number_of(event));
+    of_key.push_back(number_of(event));
     ++count_;
   }
   [[nodiscard]] std::size_t count() const {
@@ -95,8 +95,8 @@ inline bool process_shard(served_shard& shard, std::size_t count, std::size_t ba
 }
 
 inline bool logged(const served_shard& shard, const std::string& text) {
-  const auto all = shard.log().entries();
-  return std::any_of(all.begin(), all.end(),
+  const auto entries = shard.log().entries();
+  return std::any_of(entries.begin(), entries.end(),
                      [&](const auto& entry) { return entry.text.find(text) != std::string::npos; });
 }
 

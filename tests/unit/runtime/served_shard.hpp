@@ -36,6 +36,7 @@ class served_shard {
     }
     daemon_ = ends[0];
     child_ = ends[1];
+    options.logging.level = log_level::warning;  // each session logs its lease as an info
     if (!options.log) options.log = [log = log_](const log_entry& entry) { log->add(entry); };
     status_ = std::async(std::launch::async,
                          [this, make = in_mode(std::move(make_processor), options.mode), options] {

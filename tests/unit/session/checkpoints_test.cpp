@@ -163,7 +163,7 @@ TEST_CASE("a checkpoint after what was delivered, or at a sentinel, is refused a
   const auto [position, why] = GENERATE(table<sequence_position, errc>({
       {at("101"), errc::position_out_of_range},
       {at("100", 1), errc::position_out_of_range},
-      {at("99", UINT64_MAX), errc::position_out_of_range},  // not a Java long
+      {at("99", UINT64_MAX), errc::position_out_of_range},  // beyond 63 bits
       {at("LATEST"), errc::invalid_position},
       {at("SHARD_END"), errc::invalid_position},
   }));

@@ -269,7 +269,7 @@ TEST_CASE("a call in shutdown_requested fails when no time is left for another t
 
 TEST_CASE("at a shutdown request one checkpoint is tried, however late it is", "[session][P46]") {
   session_dialogue daemon;
-  SECTION("when the callback used up the time for retries") {
+  SECTION("with all the time for retries after a callback that took longer") {
     daemon.process("101");
     daemon.answer();
     daemon.records("102");
@@ -277,6 +277,10 @@ TEST_CASE("at a shutdown request one checkpoint is tried, however late it is", "
     daemon.shutdown_requested();
     daemon.now += std::chrono::hours(1);
     CHECK(daemon.returns() == lines{"write checkpoint 102/0"});
+    daemon.now += std::chrono::seconds(9);
+    CHECK(daemon.answer("ThrottlingException") == retrying("102/0"));
+    daemon.now += std::chrono::seconds(1);
+    CHECK(daemon.fires(timer::retry) == lines{"write checkpoint 102/0"});
     CHECK(daemon.answer("ThrottlingException") ==
           lines{"log warning: the checkpoint at 102/0 failed: ThrottlingException",
                 "arm retry timer",

@@ -159,27 +159,6 @@ TEST_CASE("a callback that continues after the grace time ends with its process"
   CHECK_FALSE(has_continued);
 }
 
-TEST_CASE("a constructor that is fenced gives the shard up, and its timers never fire",
-          "[testing][P65][P67]") {
-  int fired = 0;
-  testing::worker worker([&](const shard_context& context) -> std::unique_ptr<record_processor> {
-    context.every(1s, [&] { ++fired; });
-    throw fenced_error("totals of shard-0: epoch 7, not 6");
-  });
-  worker.initialize().deliver({"a"}).advance(90s).deliver({"b"}).deliver({"c"});
-  INFO(worker);
-  CHECK(fired == 0);
-  CHECK(worker.stop_requested());
-  CHECK(worker.callbacks() == std::vector<std::string>{"initialize"});
-  REQUIRE(worker.log().size() == 2);
-  CHECK(worker.log()[0].text.find("initialize ended early: totals of shard-0: epoch 7, not 6") ==
-        0);
-  CHECK(worker.log()[1].text.find("records up to 2/0 are answered, but not processed: ") == 0);
-  CHECK(worker.checkpoints().empty());
-  worker.lose_lease();
-  CHECK(worker.exit_status() == exit_status::ok);
-}
-
 TEST_CASE("a successor gets the records in batches as large as the daemon's", "[testing]") {
   std::vector<std::size_t> sizes;
   const session_options options = manual();

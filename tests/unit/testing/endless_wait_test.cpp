@@ -79,20 +79,6 @@ TEST_CASE("retries without a backoff end the action, too", "[testing][endless]")
   CHECK(attempts <= 1'000'000 / 20 + 1);
 }
 
-TEST_CASE("after a wait without end a successor can process the record", "[testing][endless]") {
-  bool is_locked = true;
-  worker played(each(
-      [&](const record&) {
-        if (is_locked) throw std::runtime_error("database is locked");
-      },
-      without_end));
-  played.initialize();
-  CHECK_THROWS_AS(played.deliver({"a"}), std::logic_error);
-  is_locked = false;
-  played.resume().request_shutdown();
-  CHECK(played.persisted() == sequence_position("1"));
-}
-
 TEST_CASE("the limit and advance take the longest time there is", "[testing][endless]") {
   worker played([](const record_batch&) {}, {}, {.idle_limit = std::chrono::milliseconds::max()});
   const auto begin = played.initialize().now();
@@ -112,16 +98,6 @@ TEST_CASE("the limit is an option, for a policy that retries for days", "[testin
   worker patient(each(fail, for_three_days), {}, {.idle_limit = 7 * 24h});
   patient.initialize().deliver({"a"}).request_shutdown();
   CHECK(patient.persisted() == sequence_position("1"));
-}
-
-TEST_CASE("a completion from another thread is refused at the end of the action",
-          "[testing][endless]") {
-  completion kept;
-  worker played(parallel([&](completion done) { kept = std::move(done); }, {}, {.lanes = 1}));
-  played.initialize().deliver({"a", "b"});
-  std::thread([&] { kept.complete(); }).join();
-  CHECK(contains(refusal([&] { played.deliver({}); }),
-                 "was called on another thread than the one that made the"));
 }
 
 TEST_CASE("a task that starts itself again ends the action", "[testing][endless]") {

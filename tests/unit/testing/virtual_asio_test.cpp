@@ -168,23 +168,6 @@ TEST_CASE("after a crash no coroutine continues, and a successor processes the r
 }
 
 #if BOOST_VERSION >= 107700
-TEST_CASE("a lost lease cancels the coroutines, in no time", "[testing][asio]") {
-  int cancelled = 0;
-  worker played(kclxx::asio::parallel([&](const record&) -> asio::awaitable<void> {
-    try {
-      co_await sleep_for(100h);
-    } catch (const boost::system::system_error&) {
-      ++cancelled;
-      throw;
-    }
-  }));
-  const auto begin = played.initialize().now();
-  played.deliver({"a"}).lose_lease();
-  CHECK(cancelled == 1);
-  CHECK(played.now() == begin);
-  CHECK(played.exit_status() == kclxx::exit_status::ok);
-}
-
 /// A coroutine that cannot be cancelled any more after the first time, and then says goodbye.
 auto saying_goodbye(int& steps, std::chrono::steady_clock::duration time) {
   return [&steps, time](const record&, const shard_context& shard) -> asio::awaitable<void> {

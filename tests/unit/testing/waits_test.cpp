@@ -18,7 +18,6 @@
 
 using namespace kclxx;
 using namespace kclxx::test;
-using checkpoint_attempt = testing::worker::checkpoint_attempt;
 using namespace std::chrono_literals;
 
 namespace {
@@ -29,43 +28,6 @@ testing::worker manual_worker(const recording_processor::step& script,
 }
 
 }  // namespace
-
-TEST_CASE("a waiting checkpoint is retried, and the clock moves over the backoff", "[testing]") {
-  auto worker = manual_worker(
-      with_batch([](const checkpointer& checkpointer) { checkpointer.checkpoint(); }));
-  const auto before = worker.initialize().now();
-  worker.fail_next_checkpoint("ThrottlingException", 2)
-      .fail_next_checkpoint("KinesisClientLibDependencyException")
-      .deliver({"a"});
-  const sequence_position first("1");
-  CHECK(worker.attempts() ==
-        std::vector<checkpoint_attempt>{{first, "ThrottlingException"},
-                                        {first, "ThrottlingException"},
-                                        {first, "KinesisClientLibDependencyException"},
-                                        {first, std::nullopt}});
-  CHECK(worker.log().size() == 3);
-  // 50 to 100, 100 to 200, 200 to 400 ms: the backoff with its jitter.
-  CHECK(worker.now() - before >= 350ms);
-  CHECK(worker.now() - before <= 700ms);
-}
-
-TEST_CASE("a deadline passes in virtual time, to the tick", "[testing]") {
-  session_options options = manual();
-  options.retry.max_attempts = 1'000'000;
-  std::error_code ec;
-  std::chrono::steady_clock::duration waited{};
-  const shard_context* context = nullptr;
-  auto worker = manual_worker(with_batch([&](const checkpointer& checkpointer) {
-                                const auto begin = context->now();
-                                checkpointer.checkpoint_until({}, begin + 1h, ec);
-                                waited = context->now() - begin;
-                              }),
-                              options);
-  context = worker.initialize().processor<recording_processor>().context;
-  worker.fail_next_checkpoint("ThrottlingException", 100'000).deliver({"a"});
-  CHECK(ec == errc::timed_out);
-  CHECK(waited == 1h);
-}
 
 TEST_CASE("timers run between callbacks, while the shard is idle, and never during one",
           "[testing]") {
@@ -112,24 +74,6 @@ TEST_CASE("events carry the virtual time, and durations in it", "[testing][obser
                                                              {kind::process_records, 3s}});
   CHECK(seen->sources.back().time - seen->sources.front().time == 63s);
   CHECK(seen->sources.back().date - seen->sources.front().date == 63s);
-}
-
-TEST_CASE("a sleep takes virtual time, and ends early at the stop token", "[testing]") {
-  bool whole = false;
-  bool cut = true;
-  const shard_context* context = nullptr;
-  auto worker = manual_worker(with_batch([&](const checkpointer&) {
-    whole = context->sleep_for(1h);
-    cut = context->sleep_for(1h);
-  }));
-  context = worker.initialize().processor<recording_processor>().context;
-  const auto before = worker.now();
-  worker.deliver({"a"});
-  CHECK(whole);
-  CHECK(cut);
-  CHECK(worker.now() - before == 2h);
-  worker.end_input_in_next_callback().deliver({"b"});
-  CHECK_FALSE(whole);
 }
 
 TEST_CASE("between two callbacks a wait ends by its deadline, or is refused", "[testing]") {
@@ -185,68 +129,6 @@ TEST_CASE("a function of the kit in a callback is refused there and at its end",
   CHECK(worker->exit_status() == exit_status::callback_failed);
 }
 
-TEST_CASE("a pool's functions run while a callback waits to be notified, in virtual time",
-          "[testing][seam]") {
-  class waiting final : public record_processor {
-   public:
-    explicit waiting(const shard_context& shard) : service_(detail::service_access::of(shard)) {}
-    void process_records(record_batch, const checkpointer&) override {
-      const auto began = service_->now();
-      pool_->post([this] {
-        service_->sleep_until(service_->now() + 3s);
-        service_->notify();
-      });
-      service_->wait_until_notified(began + 10s);
-      waits.push_back(service_->now() - began);
-      service_->wait_until_notified(service_->now() + 10s);
-      waits.push_back(service_->now() - began);
-    }
-    std::vector<std::chrono::steady_clock::duration> waits;
-
-   private:
-    std::shared_ptr<detail::shard_service> service_;
-    std::unique_ptr<detail::thread_pool> pool_ = service_->make_thread_pool(2);
-  };
-  testing::worker worker(factory_of<waiting>());
-  worker.initialize().deliver({"a"});
-  INFO(worker);
-  CHECK(worker.processor<waiting>().waits ==
-        std::vector<std::chrono::steady_clock::duration>{3s, 13s});
-}
-
-TEST_CASE("a failure reported elsewhere ends a callback that waits, and the first one counts",
-          "[testing][seam][P53]") {
-  const bool sleeps = GENERATE(true, false);
-  std::optional<std::chrono::steady_clock::duration> waited;
-  std::unique_ptr<detail::thread_pool> pool;
-  testing::worker worker([&](const shard_context& shard) {
-    return std::make_unique<recording_processor>(
-        shard, with_batch([&](const checkpointer&) {
-          const auto began = shard.now();
-          pool = detail::service_access::of(shard)->make_thread_pool(1);
-          pool->post([&] {
-            shard.fail(std::make_exception_ptr(std::runtime_error("no space left")));
-            shard.fail(std::make_exception_ptr(std::runtime_error("nor here")));
-          });
-          if (sleeps) {
-            shard.sleep_for(1h);
-          } else {
-            detail::service_access::of(shard)->wait_until_notified(began + 1h);
-          }
-          waited = shard.now() - began;
-          throw std::runtime_error("told to stop");
-        }));
-  });
-  worker.initialize().deliver({"a"});
-  INFO(worker);
-  REQUIRE(waited);
-  CHECK(*waited < 1s);
-  CHECK(worker.exit_status() == exit_status::callback_failed);
-  CHECK_THROWS_WITH(std::rethrow_exception(worker.thrown()), "no space left");
-  CHECK(worker.log().front().text == "the shard's processing failed: no space left");
-  CHECK(worker.checkpoints().empty());
-}
-
 TEST_CASE("a sleep that nothing can end is refused", "[testing][endless]") {
   testing::worker worker(each([](const record&, const shard_context& shard) {
     shard.sleep_for(shard_context::clock::duration::max());
@@ -283,18 +165,3 @@ TEST_CASE("a failure without an exception is refused", "[testing][seam]") {
   worker.initialize();
 }
 
-TEST_CASE("a processor's line in the log has the shard's id, and is one line", "[testing][seam]") {
-  testing::worker worker([](const shard_context& shard) {
-    shard.log(log_level::warning, "two\nlines");
-    return std::make_unique<recording_processor>(shard);
-  });
-  worker.initialize("shard-7");
-  CHECK(worker.log() == std::vector<log_entry>{{log_level::warning, "shard-7", "two\\nlines"}});
-}
-
-TEST_CASE("a processor says its checkpoint mode: the library checkpoints nothing in manual mode",
-          "[testing][seam]") {
-  auto worker = scripted({}, manual());
-  worker.initialize().deliver({"a"}).request_shutdown();
-  CHECK(worker.checkpoints().empty());
-}

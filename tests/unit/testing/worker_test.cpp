@@ -29,21 +29,6 @@ const sequence_position shard_end("SHARD_END");
 
 }  // namespace
 
-TEST_CASE("a shard from its beginning to its end, in one chain", "[testing]") {
-  auto worker = scripted();
-  worker.initialize("shard-0").deliver({"a b", "c"}).end_shard();
-  INFO(worker);
-  CHECK(worker.callbacks() == names{"initialize", "process_records", "shard_ended"});
-  const auto& seen = worker.processor<recording_processor>();
-  CHECK(seen.shard_id == "shard-0");
-  CHECK(seen.start == trim_horizon);
-  CHECK(seen.records == names{"1/0 key: a b", "2/0 key: c"});
-  CHECK(worker.checkpoints() == positions{sequence_position("2"), shard_end});
-  CHECK(worker.persisted() == shard_end);
-  CHECK(worker.exit_status() == exit_status::ok);
-  CHECK(worker.log().empty());
-}
-
 TEST_CASE("records are delivered with every field as it is given", "[testing]") {
   auto worker = scripted();
   worker.initialize("shard-0", sequence_position("99", 7));
@@ -155,20 +140,6 @@ TEST_CASE("a daemon leaves when its shutdown_grace is over", "[testing]") {
     CHECK(worker.exit_status() == exit_status::daemon_gone);
     CHECK(worker.persisted() == trim_horizon);
   }
-  SECTION("while a callback asks for the stop of the worker") {
-    const shard_context* shard = nullptr;
-    auto worker = scripted(
-        [&](const std::string& callback, const checkpointer*) {
-          if (callback == "process_records") shard->request_worker_stop();
-          if (callback == "shutdown_requested") shard->sleep_for(1h);
-        },
-        {}, {.shutdown_grace = 15s});
-    shard = worker.initialize().processor<recording_processor>().context;
-    const auto begin = worker.now();
-    worker.deliver({"a"});
-    CHECK(worker.now() - begin == 15s);
-    CHECK_FALSE(worker.is_running());
-  }
   SECTION("between two actions") {
     auto worker = scripted({}, {}, {.shutdown_grace = 15s});
     worker.initialize().deliver({"a"}).request_shutdown().advance(14s);
@@ -176,22 +147,6 @@ TEST_CASE("a daemon leaves when its shutdown_grace is over", "[testing]") {
     worker.advance(1s);
     CHECK(worker.exit_status() == exit_status::ok);
   }
-}
-
-TEST_CASE("a requested shutdown is followed by the lost lease, or by the end of the input",
-          "[testing]") {
-  auto handed_on = scripted();
-  handed_on.initialize().deliver({"a"}).request_shutdown().lose_lease();
-  CHECK(handed_on.callbacks() ==
-        names{"initialize", "process_records", "shutdown_requested", "lease_lost"});
-  CHECK(handed_on.exit_status() == exit_status::ok);
-  auto stopped = scripted();
-  stopped.initialize().deliver({"a"}).request_shutdown();
-  CHECK_THROWS_WITH(stopped.deliver({"b"}),
-                    "deliver: after shutdownRequested a daemon sends an ending or closes the "
-                    "input, nothing else");
-  stopped.end_input();
-  CHECK(stopped.exit_status() == exit_status::ok);
 }
 
 TEST_CASE("what a daemon could not do now is refused", "[testing]") {
@@ -204,6 +159,10 @@ TEST_CASE("what a daemon could not do now is refused", "[testing]") {
   CHECK_THROWS_WITH(worker.resume(), "resume: the child still runs; crash() it, or end_input()");
   CHECK_THROWS_AS(worker.advance(-1ms), std::invalid_argument);
   CHECK_THROWS_AS(worker.fail_next_checkpoint("ThrottlingException", 0), std::invalid_argument);
+  worker.request_shutdown();
+  CHECK_THROWS_WITH(worker.deliver({"a"}),
+                    "deliver: after shutdownRequested a daemon sends an ending or closes the "
+                    "input, nothing else");
   worker.crash();
   CHECK_THROWS_WITH(worker.deliver({"a"}),
                     "deliver: the child crashed; resume() starts a successor");
@@ -249,24 +208,6 @@ TEST_CASE("the context has the names and the virtual clock", "[testing]") {
   CHECK(context.now() - before == 90min);
   CHECK(worker.deliver({"a"}).processor<recording_processor>().arrivals ==
         std::vector<long long>{1'600'000'000'000 + 90 * 60'000});
-}
-
-TEST_CASE("the dialogue shows both sides, callbacks and logs with their time", "[testing]") {
-  auto worker = scripted();
-  worker.initialize().fail_next_checkpoint("ThrottlingException").advance(1s);
-  worker.deliver({std::string(1000, 'x')});
-  std::ostringstream text;
-  text << worker;
-  CHECK(text.str() == worker.dialogue());
-  CHECK(text.str().find("      0 ms  daemon    {\"action\":\"initialize\"") == 0);
-  for (const char* line :
-       {"\n      0 ms  callback  initialize\n",
-        "\n      0 ms  child     {\"action\":\"status\",\"responseFor\":\"initialize\"}\n",
-        "\n   1000 ms  log       warning: the checkpoint at 1/0 failed: ThrottlingException",
-        "... (1536 bytes)\n"}) {
-    CAPTURE(line, text.str());
-    CHECK(text.str().find(line) != std::string::npos);
-  }
 }
 
 TEST_CASE("a fault that no checkpoint has met is the last line of the printed dialogue",

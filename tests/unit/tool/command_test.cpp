@@ -14,7 +14,7 @@ using namespace kclxx::tool;
 
 namespace {
 
-/// Takes what std::cout and std::cerr get while it lives.
+/// Keeps what std::cout and std::cerr get while it exists.
 class captured_output {
  public:
   captured_output() : out_(std::cout.rdbuf(text.rdbuf())), err_(std::cerr.rdbuf(text.rdbuf())) {}
@@ -61,16 +61,16 @@ result run_tool(const std::vector<const char*>& arguments) {
   add_command(app, {"fill", "Fills.", "kclxx fill --into x"}, child_use::none, run)
       .add_option("--into", target, "A file")
       ->required();
-  std::vector<const char*> all{"kclxx"};
-  all.insert(all.end(), arguments.begin(), arguments.end());
+  std::vector<const char*> words{"kclxx"};
+  words.insert(words.end(), arguments.begin(), arguments.end());
   const captured_output captured;
-  const int status = run_command_line(app, run, static_cast<int>(all.size()), all.data());
+  const int status = run_command_line(app, run, static_cast<int>(words.size()), words.data());
   return {status, captured.text.str(), run.child, number};
 }
 
 }  // namespace
 
-TEST_CASE("what follows -- is the child's, untouched", "[tool]") {
+TEST_CASE("the words after -- belong to the child, and are not changed", "[tool]") {
   const result run = run_tool(
       {"start", "--number", "3", "--", "./child", "--number", "4", "--", "--help", "", "a b"});
   CHECK(run.status == 42);
@@ -114,11 +114,4 @@ TEST_CASE("a bad command line is status 2 and one line", "[tool]") {
   refused({"start", "--number", "x", "--", "a"}, "kclxx start: ");
   refused({"start", "--unknown", "--", "a"}, "kclxx start: ");
   refused({"count", "--", "a"}, "kclxx count: it starts no program: remove the --");
-}
-
-TEST_CASE("the help of a command shows the child and ends with the example", "[tool]") {
-  const result run = run_tool({"start", "--help"});
-  CHECK(run.status == 0);
-  CHECK(run.output.find(" -- CHILD [ARGUMENT...]\n") != std::string::npos);
-  CHECK(run.output.ends_with("Example:\n  kclxx start -- ./child\n"));
 }

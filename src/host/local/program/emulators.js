@@ -28,7 +28,7 @@ function startOf(pid) {
 }
 
 // A process: {pid, started}.
-const isAlive = (one) => one.started !== undefined && startOf(one.pid) === one.started;
+const isAlive = ({ pid, started }) => started !== undefined && startOf(pid) === started;
 
 async function waitUntil(seconds, condition) {
   const end = Date.now() + seconds * 1000;
@@ -40,10 +40,10 @@ async function waitUntil(seconds, condition) {
 }
 
 // SIGKILL: the local Kinesis ignores SIGTERM while a client is connected, and there is nothing to save.
-function kill(one) {
-  if (!isAlive(one)) return;
+function kill(emulator) {
+  if (!isAlive(emulator)) return;
   try {
-    process.kill(one.pid, 'SIGKILL');
+    process.kill(emulator.pid, 'SIGKILL');
   } catch (error) {
     if (error.code !== 'ESRCH') throw error;
   }
@@ -88,15 +88,15 @@ function readState(directory) {
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return {};
     throw new Failure(`${fileIn(directory)} cannot be read: ${error.message}`);
   }
-  let all;
+  let content;
   try {
-    all = JSON.parse(text);
+    content = JSON.parse(text);
   } catch {
-    all = undefined;
+    content = undefined;
   }
-  if (all?.owner !== owner) throw new Failure(`${fileIn(directory)} is not of ${owner}: name another directory`);
+  if (content?.owner !== owner) throw new Failure(`${fileIn(directory)} is not of ${owner}: name another directory`);
   try {
-    const { owner: _, ...state } = all;
+    const { owner: _, ...state } = content;
     for (const name of Object.keys(state)) {
       const { pid, port, started } = state[name];
       if (!(name in titles && Number.isInteger(pid) && pid > 1 && Number.isInteger(port) && started)) throw new Error();
@@ -107,7 +107,7 @@ function readState(directory) {
   }
 }
 
-// Whole or not at all.
+// The file is replaced as a whole.
 function writeState(directory, state) {
   const file = fileIn(directory);
   const part = `${file}.${owner.replace(' ', '-')}`;
@@ -116,7 +116,7 @@ function writeState(directory, state) {
   fs.renameSync(part, file);
 }
 
-// The names of those that run, of all that there can be.
+// The names of the emulators that run.
 const namesAlive = (state) => Object.keys(titles).filter((name) => state[name] !== undefined && isAlive(state[name]));
 
 // The state, with everything running. No other address is ever used: one in the environment may belong to an AWS
@@ -129,7 +129,7 @@ function runningState({ directory }) {
     : `in ${directory} only ${titles[alive[0]]} still runs; kclxx local stop and start`);
 }
 
-const most = 60; // seconds, of which they need one or two
+const startLimit = 60; // seconds; an emulator needs one or two
 const logOf = (directory, name) => path.join(directory, `${name}.log`);
 
 function hold() {
@@ -200,14 +200,14 @@ function startDetached({ command, environment }, directory, log) {
   return { pid: child.pid, started: startOf(child.pid), release: () => child.stdin.end('go\n') };
 }
 
-async function awaitPort(name, one, log, signal) {
-  const end = Date.now() + most * 1000;
+async function awaitPort(name, emulator, log, signal) {
+  const end = Date.now() + startLimit * 1000;
   for (;;) {
-    if (portsOf(one.pid).includes(one.port)) return;
+    if (portsOf(emulator.pid).includes(emulator.port)) return;
     signal.throwIfAborted();
-    if (!isAlive(one)) throw new Failure(`the local ${titles[name]} did not start; log: ${log}`);
+    if (!isAlive(emulator)) throw new Failure(`the local ${titles[name]} did not start; log: ${log}`);
     if (Date.now() > end) {
-      throw new Failure(`the local ${titles[name]} did not open port ${one.port} within ${most} s; log: ${log}`);
+      throw new Failure(`the local ${titles[name]} did not open port ${emulator.port} within ${startLimit} s; log: ${log}`);
     }
     await sleep(20);
   }
@@ -223,12 +223,12 @@ function interruption() {
   return controller.signal;
 }
 
-// Ends all, or fails with the ids of those that remain.
+// Ends all processes of the state, or fails with the ids of those that remain.
 async function end(state, directory) {
-  const all = Object.values(state);
-  all.forEach(kill);
-  if (!(await waitUntil(10, () => !all.some(isAlive)))) {
-    throw new Failure(`still running 10 s after SIGKILL: ${all.filter(isAlive).map((one) => one.pid).join(', ')}`);
+  const emulators = Object.values(state);
+  emulators.forEach(kill);
+  if (!(await waitUntil(10, () => !emulators.some(isAlive)))) {
+    throw new Failure(`still running 10 s after SIGKILL: ${emulators.filter(isAlive).map(({ pid }) => pid).join(', ')}`);
   }
   writeState(directory, {});
 }
@@ -242,13 +242,13 @@ function take(directory) {
   writeState(directory, {});
 }
 
-// Those that were started are in `state`, even if it fails.
+// `state` has the processes that were started, even if it fails.
 async function startAll(options, state, signal) {
   const { directory } = options;
   const ports = await freePorts(3);
   signal.throwIfAborted();
-  const all = Object.entries(programs(ports, options));
-  for (const [name, program] of all) {
+  const entries = Object.entries(programs(ports, options));
+  for (const [name, program] of entries) {
     const log = logOf(directory, name);
     const { pid, started, release } = startDetached(program, directory, log);
     if (started === undefined) throw new Failure(`no process for ${titles[name]} can be started; log: ${log}`);
@@ -256,7 +256,7 @@ async function startAll(options, state, signal) {
     writeState(directory, state); // first: should this be killed, `stop` finds what it left
     release();
   }
-  await Promise.all(all.map(([name]) => awaitPort(name, state[name], logOf(directory, name), signal)));
+  await Promise.all(entries.map(([name]) => awaitPort(name, state[name], logOf(directory, name), signal)));
   signal.throwIfAborted();
 }
 
@@ -265,13 +265,16 @@ function printExports(state, directory) {
 }
 
 function describe(state, directory) {
-  return Object.entries(state).map(([name, one]) =>
-    `${titles[name].padEnd(9)} ${addressOf(one)}  process ${one.pid}  ` +
-    `${isAlive(one) ? 'running' : 'ended unexpectedly'}  log ${logOf(directory, name)}`);
+  return Object.entries(state).map(([name, emulator]) =>
+    `${titles[name].padEnd(9)} ${addressOf(emulator)}  process ${emulator.pid}  ` +
+    `${isAlive(emulator) ? 'running' : 'ended unexpectedly'}  log ${logOf(directory, name)}`);
 }
 
 async function start(options) {
   const { directory } = options;
+  if (startOf(process.pid) === undefined) {
+    throw new Failure('the emulators are found by /proc, which is not mounted here: mount -t proc proc /proc');
+  }
   const before = readState(directory);
   const alive = namesAlive(before);
   if (alive.length > 0) {

@@ -10,29 +10,29 @@ const path = require('node:path');
 
 // kinesis-local calls listen(port, callback) or listen(port, host, callback).
 const { listen } = net.Server.prototype;
-net.Server.prototype.listen = function listenHere(port, ...rest) {
+net.Server.prototype.listen = function listenHere(port, ...others) {
   if (typeof port !== 'number') throw new Error(`listen is called in an unexpected way: ${typeof port}`);
-  return listen.call(this, port, '127.0.0.1', ...rest.filter((one) => typeof one === 'function'));
+  return listen.call(this, port, '127.0.0.1', ...others.filter((argument) => typeof argument === 'function'));
 };
 
 // A page in a browser of this machine sends an Origin, or, after DNS rebinding, the Host that it came from: such a request
 // finds nothing here (404), without a header that lets the page read the answer.
 const routes = 'new $c_Lkinesis_mock_KinesisMockRoutes$$anon$1(this), ';
-const guardedRoutes = `((all) => {
-    const apply = all.aM;
+const guardedRoutes = `((routes) => {
+    const apply = routes.aM;
     const isForeign = ({ eR: name, j0: value }) => /^origin$/i.test(name.dd) ||
       (/^host$/i.test(name.dd) && !/^(localhost|127\\.0\\.0\\.1)(:\\d*)?$/i.test(value));
-    all.aM = function guarded(request, otherwise) {
-      for (let rest = request.gj; !rest.c(); rest = rest.v()) {
-        if (isForeign(rest.u())) return otherwise.d(request);
+    routes.aM = function guarded(request, otherwise) {
+      for (let headers = request.gj; !headers.c(); headers = headers.v()) {
+        if (isForeign(headers.u())) return otherwise.d(request);
       }
       return apply.call(this, request, otherwise);
     };
-    return all;
+    return routes;
   })(new $c_Lkinesis_mock_KinesisMockRoutes$$anon$1(this)), `;
 
-// Of ListShards with AT_TRIM_HORIZON: kinesis-local lists all shards, Kinesis those that were open then, in which the
-// KCL of a new application begins. In the life of a local stream they are those without a parent.
+// ListShards with AT_TRIM_HORIZON: kinesis-local lists all shards, Kinesis those that were open at
+// that time, in which the KCL of a new application begins. In the life of a local stream they are those without a parent.
 const allShards = `                if ($x_5) {
                   var filteredShards = allShards;`;
 const shardsThen = `                if ($x_5) {
@@ -41,7 +41,7 @@ const shardsThen = `                if ($x_5) {
                     : allShards.p2(new $c_sjsr_AnonFunction1_$$Lambda$412915ce24663401f4bc24349a746e1dbd693dc1(
                       (shard) => shard.vl.c()), false);`;
 
-// Of SubscribeToShard: kinesis-local never names a shard's children. In the last event of a closed shard Kinesis does, there
+// SubscribeToShard: kinesis-local never names a shard's children. In the last event of a closed shard Kinesis does, there
 // is no sequence number to continue at, and the subscription is over.
 const noChildren = 'millisBehindLatest$1_$_lo, millisBehindLatest$1_$_hi, $m_s_None$());';
 const children = `millisBehindLatest$1_$_lo, millisBehindLatest$1_$_hi, (() => {
@@ -50,10 +50,10 @@ const children = `millisBehindLatest$1_$_lo, millisBehindLatest$1_$_hi, (() => {
                 const choose = (from, which) => from.p2(
                   new $c_sjsr_AnonFunction1_$$Lambda$412915ce24663401f4bc24349a746e1dbd693dc1(which), false);
                 const isChild = (shard, id) => shard.vl.az(id) || shard.vj.az(id);
-                const all = $m_sci_Vector$().aR(now.f().bF.lK());
-                const found = choose(all, (shard) => isChild(shard, $thiz.vf)).al(
+                const shards = $m_sci_Vector$().aR(now.f().bF.lK());
+                const found = choose(shards, (shard) => isChild(shard, $thiz.vf)).al(
                   new $c_sjsr_AnonFunction1_$$Lambda$412915ce24663401f4bc24349a746e1dbd693dc1((shard) =>
-                    $m_Lkinesis_mock_models_ChildShard$().bum(shard, choose(all, (one) => isChild(shard, one.cB.h0)))));
+                    $m_Lkinesis_mock_models_ChildShard$().bum(shard, choose(shards, (parent) => isChild(shard, parent.cB.h0)))));
                 return $f_sc_SeqOps__isEmpty__Z(found) ? $m_s_None$() : new $c_s_Some(found);
               })());`;
 const unending = '(idxRef))).zf(new ';
@@ -64,7 +64,7 @@ const eventText = '$m_Lio_circe_Printer$().HJ.X6($ps_Lkinesis_mock_api_Subscribe
 const lastEventText = `((text) => event.R5.c() ? text :
       text.replace(/("ContinuationSequenceNumber":)"[^"]*"/, '$1null'))(${eventText})`;
 
-// Of CreateStream. The limit is then that of all shards, SHARD_LIMIT.
+// CreateStream: only the limit of all shards together, SHARD_LIMIT, stays.
 const thousand = '(((shardCount - 1) | 0) >>> 0) > 999)';
 const noMost = 'shardCount < 1)';
 

@@ -34,7 +34,7 @@ class Backlog {
   after(checkpoint, now) {
     if (/^\d+$/.test(checkpoint)) {
       const passed = BigInt(checkpoint);
-      const first = this.#waiting.findIndex((one) => one.sequence > passed);
+      const first = this.#waiting.findIndex(({ sequence }) => sequence > passed);
       this.#waiting.splice(0, first === -1 ? this.#waiting.length : first);
     }
     const later = this.#waiting.findIndex(({ arrived }) => arrived > now);
@@ -53,7 +53,7 @@ function readerOf(kinesis, stream, shard) {
       : await kinesis('GetShardIterator', { StreamName: stream, ShardId: shard, ...from });
     const answer = await kinesis('GetRecords', { ShardIterator });
     return {
-      records: answer.Records.map((one) => ({ ...one, arrived: one.ApproximateArrivalTimestamp * 1000 })),
+      records: answer.Records.map((record) => ({ ...record, arrived: record.ApproximateArrivalTimestamp * 1000 })),
       next: answer.NextShardIterator,
       isAtEnd: answer.Records.length === 0 && answer.MillisBehindLatest === 0,
     };
@@ -65,7 +65,7 @@ const hasRecords = (sequence) => /^(\d+|TRIM_HORIZON)$/.test(sequence);
 
 // The backlogs of a stream's shards.
 class Backlogs {
-  #all = new Map();
+  #ofShard = new Map();
   #kinesis;
   #stream;
 
@@ -77,24 +77,24 @@ class Backlogs {
   // Reads what had arrived at a moment, of the shards of all leases.
   async read(leases, now) {
     await Promise.all(leases.filter(({ sequence }) => hasRecords(sequence)).map(async ({ shard, sequence }) => {
-      if (!this.#all.has(shard)) this.#all.set(shard, new Backlog(readerOf(this.#kinesis, this.#stream, shard)));
+      if (!this.#ofShard.has(shard)) this.#ofShard.set(shard, new Backlog(readerOf(this.#kinesis, this.#stream, shard)));
       try {
-        await this.#all.get(shard).read(sequence, now);
+        await this.#ofShard.get(shard).read(sequence, now);
       } catch (error) {
         if (error.name !== 'ResourceNotFoundException') throw error;
-        this.#all.delete(shard);
+        this.#ofShard.delete(shard);
       }
     }));
   }
 
-  // Nothing when it is not known: LATEST and AT_TIMESTAMP name no record, and a shard may be gone or new.
+  // The backlog of a lease. Undefined when it is not known: LATEST and AT_TIMESTAMP name no record, and a shard may be gone or new.
   of({ shard, sequence }, now) {
     if (sequence === 'SHARD_END') return { records: 0 };
-    return hasRecords(sequence) ? this.#all.get(shard)?.after(sequence, now) : undefined;
+    return hasRecords(sequence) ? this.#ofShard.get(shard)?.after(sequence, now) : undefined;
   }
 }
 
-// As the KCL's is.
+// The definition of a lease table, as the KCL's.
 function definition(application) {
   const key = (attribute, type) => ({ AttributeName: attribute, KeyType: type });
   const text = (attribute) => ({ AttributeName: attribute, AttributeType: 'S' });
@@ -160,10 +160,10 @@ async function readRows(dynamodb, application) {
 
 // The lease table does not name its stream.
 async function streamOf(kinesis, application, named) {
-  const all = await explained({}, () => listStreams(kinesis));
-  const stream = named ?? (all.includes(application) || all.length !== 1 ? application : all[0]);
-  if (all.includes(stream)) return stream;
-  const there = all.length > 0 ? `there are ${all.join(', ')}` : 'there is none yet';
+  const streams = await explained({}, () => listStreams(kinesis));
+  const stream = named ?? (streams.includes(application) || streams.length !== 1 ? application : streams[0]);
+  if (streams.includes(stream)) return stream;
+  const there = streams.length > 0 ? `there are ${streams.join(', ')}` : 'there is none yet';
   throw new Failure(named === undefined ? `name the stream that ${application} reads with --stream; ${there}`
     : `there is no stream ${named}; ${there}`);
 }
@@ -193,8 +193,9 @@ async function printLeases({ application, stream: named, watch, ...options }) {
   for (;;) {
     const rows = await readRows(dynamodb, application);
     if (rows === undefined && !watch) throw new Failure(`there is no lease table ${application}; the daemon creates it`);
-    const kclxxUnleased = rows === undefined ? [] : unleased(await explained({}, () => listShards(kinesis, stream)), leasesIn(rows));
-    process.stdout.write(`${JSON.stringify({ stream, kclxxUnleased, ...await picture(rows ?? [], backlogs) })}\n`);
+    const Shards = await explained({}, () => listShards(kinesis, stream));
+    const kclxxUnleased = rows === undefined ? [] : unleased(Shards, leasesIn(rows));
+    process.stdout.write(`${JSON.stringify({ stream, Shards, kclxxUnleased, ...await picture(rows ?? [], backlogs) })}\n`);
     if (!watch) return;
     await sleep(1000);
     runningState(options); // never another process that got the port meanwhile

@@ -101,17 +101,17 @@ function* callsOf(records, most = mostOfOneCall) {
 
 const counted = (number) => `${number} record${number === 1 ? '' : 's'}`;
 
-// A call can succeed for some records only; just the others are put again.
+// Puts the records. A call can succeed for some of them only; then the others are put again.
 async function putAll(kinesis, stream, records) {
-  let left = records.map(({ Data, ...others }) => ({ Data: Data.toString('base64'), ...others }));
+  let unput = records.map(({ Data, ...others }) => ({ Data: Data.toString('base64'), ...others }));
   let why;
-  for (let tries = 0; left.length > 0; ++tries) {
-    if (tries === 10) throw new Failure(`ten times refused: ${counted(left.length)}, with ${why}`);
+  for (let tries = 0; unput.length > 0; ++tries) {
+    if (tries === 10) throw new Failure(`ten times refused: ${counted(unput.length)}, with ${why}`);
     if (tries > 0) await sleep(50 * 2 ** tries);
     const answer = await explained(noStream(stream), () =>
-      kinesis('PutRecords', { StreamName: stream, Records: left }));
+      kinesis('PutRecords', { StreamName: stream, Records: unput }));
     why = answer.Records.find((record) => record.ErrorCode !== undefined)?.ErrorCode;
-    left = left.filter((_, i) => answer.Records[i].ErrorCode !== undefined);
+    unput = unput.filter((_, i) => answer.Records[i].ErrorCode !== undefined);
   }
 }
 

@@ -21,7 +21,7 @@ const namesOf = (shards) => shards.map((shard) => shard.ShardId).join(', ');
 // A shard by its id, or by the id's number: 3 is shardId-000000000003.
 function openShard(shards, stream, wanted) {
   const id = /^\d{1,12}$/.test(wanted) ? `shardId-${wanted.padStart(12, '0')}` : wanted;
-  const shard = shards.find((one) => one.ShardId === id);
+  const shard = shards.find(({ ShardId }) => ShardId === id);
   const open = `open are ${namesOf(shards.filter(isOpen))}`;
   if (shard === undefined) throw new Failure(`stream ${stream} has no shard ${id}; ${open}`);
   if (!isOpen(shard)) throw new Failure(`shard ${id} is closed already; ${open}`);
@@ -35,26 +35,26 @@ function middleOf(shard) {
   return ((first + last + 1n) / 2n).toString();
 }
 
-function areNeighbours(one, other) {
-  const [[first, last], [otherFirst, otherLast]] = [rangeOf(one), rangeOf(other)];
-  return last + 1n === otherFirst || otherLast + 1n === first;
+function areNeighbours(a, b) {
+  const [[firstOfA, lastOfA], [firstOfB, lastOfB]] = [rangeOf(a), rangeOf(b)];
+  return lastOfA + 1n === firstOfB || lastOfB + 1n === firstOfA;
 }
 
-// By their hash keys.
-const inOrder = (one, other) => (rangeOf(one)[0] < rangeOf(other)[0] ? [one, other] : [other, one]);
+// Two shards in the order of their hash keys.
+const inOrder = (a, b) => (rangeOf(a)[0] < rangeOf(b)[0] ? [a, b] : [b, a]);
 
-function expectNeighbours(shards, one, other) {
-  if (areNeighbours(one, other)) return;
-  const beside = shards.filter((shard) => isOpen(shard) && areNeighbours(shard, one));
-  throw new Failure(`${one.ShardId} and ${other.ShardId} are not neighbours; beside ${one.ShardId}: ` +
-    (beside.length > 0 ? namesOf(beside) : 'none'));
+function expectNeighbours(shards, a, b) {
+  if (areNeighbours(a, b)) return;
+  const neighbours = shards.filter((shard) => isOpen(shard) && areNeighbours(shard, a));
+  throw new Failure(`${a.ShardId} and ${b.ShardId} are not neighbours; beside ${a.ShardId}: ` +
+    (neighbours.length > 0 ? namesOf(neighbours) : 'none'));
 }
 
 // Shards that no worker reads: without a lease, and no lease of a descendant tells that they were read, none of an ancestor
 // that the KCL will make theirs when that one has ended.
-function unleased(shards, all) {
+function unleased(shards, rows) {
   const byId = new Map(shards.map((shard) => [shard.ShardId, shard]));
-  const leases = new Map(all.map(({ shard, sequence }) => [shard, sequence]));
+  const leases = new Map(rows.map(({ shard, sequence }) => [shard, sequence]));
   const ancestors = (shard) => parentsOf(shard).filter((id) => byId.has(id)).flatMap((id) => [id, ...ancestors(byId.get(id))]);
   const isRead = new Set([...leases.keys()].filter((id) => byId.has(id)).flatMap((id) => ancestors(byId.get(id))));
   return shards.filter((shard) => !leases.has(shard.ShardId) && !isRead.has(shard.ShardId)
@@ -76,30 +76,30 @@ async function createStream({ stream, shards = 1, ...options }) {
 }
 
 async function listShards(kinesis, stream) {
-  const all = [];
+  const shards = [];
   let next;
   do {
     const page = await explained(noStream(stream), () =>
       kinesis('ListShards', next === undefined ? { StreamName: stream } : { NextToken: next }));
-    all.push(...page.Shards);
+    shards.push(...page.Shards);
     next = page.NextToken;
   } while (next !== undefined);
-  return all.sort((a, b) => (a.ShardId < b.ShardId ? -1 : 1));
+  return shards.sort((a, b) => (a.ShardId < b.ShardId ? -1 : 1));
 }
 
 async function listStreams(kinesis) {
-  const all = [];
+  const names = [];
   for (let page; page?.HasMoreStreams ?? true;) {
-    page = await kinesis('ListStreams', { ExclusiveStartStreamName: all.at(-1) });
-    all.push(...page.StreamNames);
+    page = await kinesis('ListStreams', { ExclusiveStartStreamName: names.at(-1) });
+    names.push(...page.StreamNames);
   }
-  return all;
+  return names;
 }
 
 function formatTable(head, rows) {
-  const all = [head, ...rows];
-  const widths = head.map((_, column) => Math.max(...all.map((row) => row[column].length)));
-  return all.map((row) => `${row.map((text, column) => text.padEnd(widths[column])).join('  ').trimEnd()}\n`).join('');
+  const lines = [head, ...rows];
+  const widths = head.map((_, column) => Math.max(...lines.map((row) => row[column].length)));
+  return lines.map((row) => `${row.map((text, column) => text.padEnd(widths[column])).join('  ').trimEnd()}\n`).join('');
 }
 
 async function printShards({ stream, tsv, ...options }) {
@@ -125,15 +125,15 @@ async function split({ stream, shard, ...options }) {
   await reshard(kinesis, stream, [parent.ShardId], 'SplitShard', { ShardToSplit: parent.ShardId, NewStartingHashKey: middleOf(parent) });
 }
 
-async function merge({ stream, shard, other, ...options }) {
+async function merge({ stream, shard, other: neighbour, ...options }) {
   const kinesis = kinesisClient(runningState(options));
   const shards = await listShards(kinesis, stream);
-  const both = [shard, other].map((wanted) => openShard(shards, stream, wanted));
+  const both = [shard, neighbour].map((wanted) => openShard(shards, stream, wanted));
   if (both[0] === both[1]) throw new Failure(`${both[0].ShardId} cannot be merged with itself`);
   expectNeighbours(shards, ...both);
-  const [one, two] = inOrder(...both); // the local Kinesis takes them in no other
-  await reshard(kinesis, stream, [one.ShardId, two.ShardId], 'MergeShards',
-    { ShardToMerge: one.ShardId, AdjacentShardToMerge: two.ShardId });
+  const [lower, upper] = inOrder(...both); // the local Kinesis takes them in no other order
+  await reshard(kinesis, stream, [lower.ShardId, upper.ShardId], 'MergeShards',
+    { ShardToMerge: lower.ShardId, AdjacentShardToMerge: upper.ShardId });
 }
 
 module.exports = {

@@ -24,7 +24,7 @@ std::size_t count_files(const memory_store& store) {
 
 }  // namespace
 
-// No Java, no network and no S3: the test kit plays the daemon, in virtual time.
+// The test kit plays the daemon, in virtual time, so the tests need no network and no S3.
 TEST(archive, has_the_events_of_an_hour_in_one_file) {
   const auto store = std::make_shared<memory_store>();
   kclxx::testing::worker worker(make_processor(store));

@@ -4,7 +4,7 @@
 
 #include <kclxx/testing/worker.hpp>
 
-// No Java and no network: the test kit plays the daemon, in virtual time.
+// The test kit plays the daemon, in virtual time, so the tests need no network.
 TEST(processor, completes_what_it_was_given) {
   kclxx::testing::worker worker(make_processor());
   worker.initialize().deliver({{{literal}}, {{literal}}}).request_shutdown();

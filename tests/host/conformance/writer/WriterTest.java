@@ -50,7 +50,7 @@ final class WriterTest {
       System.out.println(BatchMessageWriter.isSame(MAPPER));
       return;
     }
-    int differences = guards() + children() + rounds(Long.parseLong(arguments[0]), Long.parseLong(arguments[1]));
+    int differences = guards() + pieces() + children() + rounds(Long.parseLong(arguments[0]), Long.parseLong(arguments[1]));
     System.exit(differences == 0 ? 0 : 1);
   }
 
@@ -65,6 +65,39 @@ final class WriterTest {
     for (ObjectMapper one : odd) differences += BatchMessageWriter.isSame(one) ? 1 : 0;
     System.out.println((1 + odd.size()) + " mappers, " + differences + " taken for another");
     return differences;
+  }
+
+  // --- Pieces.
+
+  /** Counts what it is given. */
+  private static final class Measure extends OutputStream {
+    long written;
+    int longest;
+
+    @Override
+    public void write(int b) {
+      write(new byte[] {(byte) b}, 0, 1);
+    }
+
+    @Override
+    public void write(byte[] bytes, int from, int length) {
+      written += length;
+      longest = Math.max(longest, length);
+    }
+  }
+
+  /** However long a line is, it is never in memory as a whole: many records, and a single one of 10 MiB. */
+  private static int pieces() throws Exception {
+    int failures = 0;
+    for (int[] shape : new int[][] {{10_000, 1024}, {1, 10 << 20}}) {
+      Measure measure = new Measure();
+      BatchMessageWriter writer = new BatchMessageWriter();
+      writer.initialize(measure, "s", MAPPER, new Direct());
+      boolean isWritten = writer.writeProcessRecordsMessage(plain(shape[0], shape[1])).get();
+      System.out.println("a line of " + measure.written + " bytes, in pieces of at most " + measure.longest);
+      if (!isWritten || measure.written < 13_000_000 || measure.longest > 64 * 1024) ++failures;
+    }
+    return failures;
   }
 
   // --- Real children.

@@ -36,18 +36,18 @@ def writes_version(kcl, properties):
 
 
 class Worker:
-    """A daemon, started as a user starts it: `kclxx daemon run`."""
+    """A daemon, started as a user starts it: `kclxx daemon run`, or another host."""
 
     def __init__(self, applications, name, child_options, properties):
         """The first application has the log, and its directory is the worker's."""
         first = applications[0]
         self.name, self.kcl = name, major_version(first.kcl)
         self.writes_version = writes_version(first.kcl, properties)
-        java = ["-Daws.cborEnabled=false"] if first.kinesis_proxy else []
         files = [self._write_properties(application, os.path.relpath(application.directory, first.directory),
                                         child_options, properties) for application in applications]
-        command = [settings.TOOL, "daemon", "run", *files, *(["--stock"] if settings.STOCK else []),
-                   "--kcl", first.kcl, "--heap", "256m", "--", *java]
+        java = ["-Daws.cborEnabled=false"] if first.kinesis_proxy else []
+        options = [*(["--stock"] if settings.STOCK else []), "--kcl", first.kcl, "--heap", "256m", "--", *java]
+        command = [*settings.HOST, *files] if settings.HOST else [settings.TOOL, "daemon", "run", *files, *options]
         self.process = Process(command, first.directory / f"{name}.log", first.directory,
                                {**os.environ, **first.environment})
 
@@ -152,7 +152,7 @@ class Application:
             self.wait_for("the first worker's version",
                           lambda: all(application.leases.has_version() for application in applications))
         # What is tested with every change e2e.fetch has fetched, for all.
-        if not settings.SERVICES or str(self.kcl) not in settings.KCL_VERSIONS:
+        if not settings.HOST and (not settings.SERVICES or str(self.kcl) not in settings.KCL_VERSIONS):
             subprocess.run([settings.TOOL, "daemon", "fetch", "--kcl", str(self.kcl)], stdin=subprocess.DEVNULL, check=True)
         worker = Worker(applications, name, child_options, properties)
         for application in applications:

@@ -125,7 +125,7 @@ class DaemonCase(unittest.TestCase):
         for journal in application.journals():
             if journal.status is None:  # killed: its last file is older than it is
                 continue
-            [path] = (application.directory / "metrics" / str(journal.pid)).glob("*.prom")
+            [path] = (application.directory / "metrics" / str(journal.pid)).glob("kclxx.*.prom")
             written = {name: sum(map(int, re.findall(rf"^{metric}\{{.*\}} (\d+)$", path.read_text(), re.MULTILINE)))
                        for name, metric in ACCOUNTED_METRICS.items()}
             if settings.FORM == "gathering":

@@ -3,6 +3,7 @@
 import argparse
 import os
 import pathlib
+import shlex
 import sys
 
 SOURCE = pathlib.Path(__file__).resolve().parents[4]
@@ -14,6 +15,9 @@ ACCOUNTED_CHILD = CHILD.with_name("accounted_child")
 RUNS = BUILD / "tests" / "host" / "e2e" / "runs"
 # The folder of emulators that run already (services.py); without it a test starts its own.
 SERVICES = os.environ.get("KCLXX_E2E_SERVICES")
+
+# Another host: the command that is run in place of `kclxx daemon run`, with a properties file for each stream.
+HOST = shlex.split(os.environ.get("KCLXX_E2E_HOST", ""))
 
 KCL_VERSIONS = ("2", "3")
 

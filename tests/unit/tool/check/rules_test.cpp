@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How rules judge, with a child that is a function. tests/process/check_test.cpp has a broken
-// child for each rule.
+// How rules judge. The child is a function. tests/process/check_test.cpp has a broken child for
+// each rule.
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -18,7 +18,7 @@ using lines = std::vector<std::string>;
 
 namespace {
 
-/// What the child answers to a line.
+/// The lines that the child answers to a line.
 using answers = std::function<lines(const std::string&)>;
 
 /// A child that answers, and checkpoints where it must, without looking at the result.
@@ -30,20 +30,20 @@ lines obliging(const std::string& line) {
 }
 
 result run_rule(const std::string& name, const answers& answer, const settings& with = {}) {
-  const auto& all = all_rules();
-  const auto by = std::find_if(all.begin(), all.end(),
-                               [&](const rule& candidate) { return candidate.name == name; });
-  REQUIRE(by != all.end());
+  const auto& rules = all_rules();
+  const auto found =
+      std::find_if(rules.begin(), rules.end(), [&](const rule& rule) { return rule.name == name; });
+  REQUIRE(found != rules.end());
   const auto react = [answer](const std::string& line) {
-    scripted_child::reaction what;
-    for (std::string& said : answer(line)) {
-      what.then.push_back({""});
-      what.then.push_back({std::move(said)});
+    scripted_child::reaction reaction;
+    for (std::string& text : answer(line)) {
+      reaction.lines.push_back({""});
+      reaction.lines.push_back({std::move(text)});
     }
-    return what;
+    return reaction;
   };
   return kclxx::check::run_rule(
-      *by, [&] { return std::make_unique<scripted_child>(react); }, with);
+      *found, [&] { return std::make_unique<scripted_child>(react); }, with);
 }
 
 using verdict = result::verdict;
@@ -122,7 +122,7 @@ TEST_CASE("a rule with a fault judges what met it, not what the daemon refused",
                  "the daemon refuses a checkpoint"));
   CHECK(run_rule("throttled-at-shutdown", says_in("shutdownRequested", null_checkpoint)).is ==
         verdict::failed);
-  // Refused in the batches, throttled at the shutdown: that one has to come again.
+  // A checkpoint that is refused in the batches and throttled at the shutdown has to come again.
   const auto judged = run_rule("throttled-checkpoint", [&](const std::string& line) {
     return says_in("processRecords", beyond)(line).size() > 1
                ? says_in("processRecords", beyond)(line)
@@ -200,7 +200,7 @@ TEST_CASE("a refused checkpoint of a batch that comes twice is a hint when nothi
         if (action_of(line) != "processRecords" || !contains(line, at)) continue;
         said.push_back(R"({"action":"checkpoint",)" + at + R"(,"subSequenceNumber":0})");
       }
-      for (const std::string& one : obliging(line)) said.push_back(one);
+      for (const std::string& answer : obliging(line)) said.push_back(answer);
       return said;
     };
   };
@@ -244,7 +244,7 @@ TEST_CASE("a throttled position may come again later, but not never", "[check]")
   CHECK(judged.is == verdict::failed);
   CHECK(contains(judged.seen, "\"103\""));
   CHECK(contains(judged.seen, "failed with ThrottlingException and did not come again"));
-  // The one of the last batch, which only shutdownRequested can persist.
+  // Only shutdownRequested can persist the position of the last batch.
   CHECK(contains(run_rule("throttled-checkpoint",
                           [](const std::string& line) {
                             if (action_of(line) != "processRecords") return obliging(line);

@@ -53,7 +53,7 @@ TEST_CASE("the function of the first signal is called once, and the second signa
   CHECK(copy.status == 0);
 }
 
-TEST_CASE("the function of the first signal is not called once its object's life is over",
+TEST_CASE("the function of the first signal is not called once its object was destroyed",
           "[cancellation]") {
   const auto copy = in_forked_copy([] {
     install_signal_handlers(ignored_signals::stay_ignored);
@@ -67,7 +67,7 @@ TEST_CASE("the function of the first signal is not called once its object's life
   CHECK(copy.status == 0);
 }
 
-TEST_CASE("the life of the first signal's function ends when a call has returned",
+TEST_CASE("the destructor of the first signal's function waits until a call has returned",
           "[cancellation]") {
   const auto copy = in_forked_copy([] {
     install_signal_handlers(ignored_signals::stay_ignored);

@@ -90,7 +90,7 @@ TEST_CASE("20 MB go out while 20 MB come in, and neither side blocks the other",
   CHECK(short_lines == std::vector<std::string>{"20000001", "end"});
 }
 
-TEST_CASE("a child that is silent costs the time that was given", "[tool][dialogue]") {
+TEST_CASE("a child that is silent is waited for until the deadline", "[tool][dialogue]") {
   child_dialogue dialogue(shell("exec sleep 1000"), keeps_errors);
   const auto begin = child_dialogue::clock::now();
   CHECK(dialogue.next(begin + 50ms).what == event_kind::timed_out);
@@ -122,8 +122,7 @@ TEST_CASE("what stays unread waits in the pipe, also while the child reads nothi
   CHECK(next_line(dialogue) == "before");
 }
 
-TEST_CASE("what a child has begun and not ended with a newline is there at the deadline",
-          "[tool][dialogue]") {
+TEST_CASE("text of the child without its newline is known at the deadline", "[tool][dialogue]") {
   child_dialogue dialogue(shell("printf 'one\\nhalf'; exec sleep 1000"), keeps_errors);
   CHECK(next_line(dialogue) == "one");
   const auto event = dialogue.next(child_dialogue::clock::now() + 300ms);

@@ -63,8 +63,8 @@ TEST_CASE("programs are started, awaited and killed where the system has no pidf
     const bool has_ended = child.wait_until(in(20s)) == child_exit{0, SIGTERM};
     pid_t killed = 0;
     {
-      const child_process left({"cat"});
-      killed = left.pid();
+      const child_process cat({"cat"});
+      killed = cat.pid();
     }
     return kclxx::test::first_false({result.end == child_exit{7, 0}, result.output == "text\n", ran,
                                      has_ended, !exists(killed)});
@@ -82,7 +82,7 @@ TEST_CASE("what cannot be started is named, with the reason", "[tool]") {
   CHECK(why_not({}) == "no program was named");
 }
 
-TEST_CASE("a script without its first line is run by the shell, as Java does it", "[tool]") {
+TEST_CASE("the shell runs a script without a first line that names a program", "[tool]") {
   const kclxx::test::temporary_folder folder;
   const auto script = folder.path() / "script";
   std::ofstream(script) << "echo \"from the script: $1\"\n";
@@ -92,7 +92,8 @@ TEST_CASE("a script without its first line is run by the shell, as Java does it"
   CHECK(child.wait() == child_exit{0, 0});
 }
 
-TEST_CASE("such a script is found in PATH, where an empty folder is the current one", "[tool]") {
+TEST_CASE("a script without such a line is found in PATH, where an empty folder is the current one",
+          "[tool]") {
   const kclxx::test::temporary_folder folder;
   const auto script = folder.path() / "kclxx-script";
   std::ofstream(script) << "echo found\n";
@@ -124,7 +125,7 @@ TEST_CASE("without PATH, programs are those of /bin and /usr/bin", "[tool]") {
 
 TEST_CASE("a child holds no descriptor of this process but 0 to 2, nor of another child's pipes",
           "[tool]") {
-  child_process other({"cat"});
+  child_process other_child({"cat"});
   child_process child({"/bin/sh", "-c", "ls -l /proc/$$/fd"});
   const std::string list = read_all(child.output.get());
   const auto own_pipes = [&] {
@@ -134,13 +135,13 @@ TEST_CASE("a child holds no descriptor of this process but 0 to 2, nor of anothe
   }();
   CAPTURE(list);
   CHECK(own_pipes >= 2);
-  for (const int fd : {other.input.get(), other.output.get(), child.input.get()}) {
+  for (const int fd : {other_child.input.get(), other_child.output.get(), child.input.get()}) {
     const auto link = std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd));
     const bool is_its_own = fd == child.input.get();  // the other end of that pipe is its stdin
     CHECK((list.find(link.string()) != std::string::npos) == is_its_own);
   }
-  other.input.close();
-  CHECK(other.wait_until(in(20s)) == child_exit{0, 0});  // nobody else holds its input
+  other_child.input.close();
+  CHECK(other_child.wait_until(in(20s)) == child_exit{0, 0});  // nobody else holds its input
 }
 
 TEST_CASE("no child outlives its object", "[tool]") {

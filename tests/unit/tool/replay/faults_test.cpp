@@ -22,25 +22,25 @@ std::string why_not(const std::string& text) {
 }
 
 std::vector<bool> throws_of(fault_draws trial, double probability) {
-  std::vector<bool> all;
-  for (int i = 0; i < 1000; ++i) all.push_back(trial.draw(probability));
-  return all;
+  std::vector<bool> results;
+  for (int i = 0; i < 1000; ++i) results.push_back(trial.draw(probability));
+  return results;
 }
 
 }  // namespace
 
 TEST_CASE("faults are read from one text", "[replay][faults]") {
-  const faults all = parse_faults(
+  const faults read = parse_faults(
       "throttle=0.25,dependency=1,shutdown-at=3,lease-lost-at=500,"
       "end-of-input-at=7,kill-at=1,kill=0.5,seed=18446744073709551615");
-  CHECK(all.throttle == 0.25);
-  CHECK(all.dependency == 1);
-  CHECK(all.shutdown_at == 3U);
-  CHECK(all.lease_lost_at == 500U);
-  CHECK(all.end_of_input_at == 7U);
-  CHECK(all.kill_at == 1U);
-  CHECK(all.kill == 0.5);
-  CHECK(all.seed == 18446744073709551615U);
+  CHECK(read.throttle == 0.25);
+  CHECK(read.dependency == 1);
+  CHECK(read.shutdown_at == 3U);
+  CHECK(read.lease_lost_at == 500U);
+  CHECK(read.end_of_input_at == 7U);
+  CHECK(read.kill_at == 1U);
+  CHECK(read.kill == 0.5);
+  CHECK(read.seed == 18446744073709551615U);
 }
 
 TEST_CASE("a fault that cannot be understood is named", "[replay][faults]") {
@@ -63,19 +63,18 @@ TEST_CASE("a fault that cannot be understood is named", "[replay][faults]") {
 
 TEST_CASE("draws are the same for the same seed and shard, and keep to the probability",
           "[replay][faults]") {
-  const auto all = throws_of(fault_draws(1, "shard"), 0.3);
-  CHECK(all == throws_of(fault_draws(1, "shard"), 0.3));
-  CHECK(all != throws_of(fault_draws(2, "shard"), 0.3));
-  CHECK(all != throws_of(fault_draws(1, "other"), 0.3));
-  const auto count = std::count(all.begin(), all.end(), true);
+  const auto draws = throws_of(fault_draws(1, "shard"), 0.3);
+  CHECK(draws == throws_of(fault_draws(1, "shard"), 0.3));
+  CHECK(draws != throws_of(fault_draws(2, "shard"), 0.3));
+  CHECK(draws != throws_of(fault_draws(1, "other"), 0.3));
+  const auto count = std::count(draws.begin(), draws.end(), true);
   CHECK(count > 240);  // four standard deviations
   CHECK(count < 360);
   CHECK(throws_of(fault_draws(1, "shard"), 0) == std::vector<bool>(1000, false));
   CHECK(throws_of(fault_draws(1, "shard"), 1) == std::vector<bool>(1000, true));
 }
 
-TEST_CASE("a fault is met in the batch of its number, or in the one that has its record",
-          "[replay][faults]") {
+TEST_CASE("a fault happens at the batch of its number", "[replay][faults]") {
   using after = fault_schedule::after_line;
   fault_schedule shard(parse_faults("kill-at=2,lease-lost-at=3,shutdown-at=4"));
   shard.begin_batch(3);
@@ -85,13 +84,13 @@ TEST_CASE("a fault is met in the batch of its number, or in the one that has its
   CHECK(shard.take_what_follows_line() == after::kill);
   CHECK(shard.take_what_follows_line() == after::nothing);
   CHECK_FALSE(shard.is_lease_lost());
-  CHECK_FALSE(shard.shutdown_replaces_it());
+  CHECK_FALSE(shard.shutdown_replaces_batch());
   shard.begin_batch(1);
   CHECK(shard.is_lease_lost());
   CHECK(shard.records() == 8);
   CHECK(shard.unmet() == std::vector<std::string>{"shutdown-at=4 was not reached: the last was "
                                                   "batch 3"});
-  CHECK(shard.shutdown_replaces_it());
+  CHECK(shard.shutdown_replaces_batch());
   CHECK(shard.unmet().empty());
 }
 
@@ -112,7 +111,7 @@ TEST_CASE("kill-at happens once, also when another kill came first", "[replay][f
   CHECK(shard.unmet().empty());
 }
 
-TEST_CASE("a point that no successor gets, since it was persisted, is named so",
+TEST_CASE("a fault whose batch no successor gets, since it was persisted, is named so",
           "[replay][faults]") {
   fault_schedule shard(parse_faults("kill-at=1,shutdown-at=3"));
   shard.begin_batch(1);
@@ -124,8 +123,7 @@ TEST_CASE("a point that no successor gets, since it was persisted, is named so",
                                                   "persisted before, so that no successor got it"});
 }
 
-TEST_CASE("a probability that met nothing is named, with what it could have met",
-          "[replay][faults]") {
+TEST_CASE("a fault that was never drawn is named, with the number of draws", "[replay][faults]") {
   fault_schedule shard(parse_faults("throttle=0.000001,dependency=1,kill=0.9,seed=1"));
   shard.begin_shard("shard");
   CHECK_FALSE(shard.had_fault());

@@ -172,7 +172,7 @@ TEST_CASE("a checkpoint is answered as it was recorded", "[replay][player]") {
                           answer("null")});  // more than were recorded
 }
 
-TEST_CASE("a recorded ShutdownException counts from there on, also when nobody asked",
+TEST_CASE("a recorded ShutdownException loses the lease, also when this child has not asked",
           "[replay][player]") {
   replayed r;
   r.header();
@@ -266,7 +266,7 @@ TEST_CASE("a successor begins after what was persisted, in the middle of a batch
   CHECK(result.breaches.count() == 0);
 }
 
-TEST_CASE("a child may be killed in place of its checkpoint's being persisted",
+TEST_CASE("a child may be killed before its checkpoint is persisted",
           "[replay][player][successor]") {
   replayed r({.faults = {.kill = 0.999999}});
   r.source.lines = {initialize, batch(10)};

@@ -35,12 +35,12 @@ std::string text_of(std::size_t breaches) {
 }  // namespace
 
 TEST_CASE("a summary has the number of the diagnostics that it does not show", "[tool][replay]") {
-  const std::size_t most = replay::diagnostics::most_kept;
-  CHECK_THAT(text_of(most), !Contains("more\n"));
-  CHECK_THAT(text_of(most + 7), Contains("... and 7 more\n"));
+  const std::size_t shown = replay::diagnostics::max_kept;
+  CHECK_THAT(text_of(shown), !Contains("more\n"));
+  CHECK_THAT(text_of(shown + 7), Contains("... and 7 more\n"));
 }
 
-TEST_CASE("no text of others ends the report's data, or can be obeyed by its reader",
+TEST_CASE("no text from outside ends the report's data, or can be obeyed by its reader",
           "[tool][report]") {
   const std::string hostile =
       GENERATE("</script><script>alert(1)</script>", "<!--<script>", "a\x1b[2Jb\x7f", "\u202eabc",
@@ -58,7 +58,7 @@ TEST_CASE("no text of others ends the report's data, or can be obeyed by its rea
   const std::size_t at = page.find(begin) + begin.size();
   const std::string json = page.substr(at, page.find("</script>", at) - at);
   CHECK_THAT(json, !Contains("<"));
-  for (const char one : json) CHECK((one >= ' ' && one < 0x7f));
+  for (const char character : json) CHECK((character >= ' ' && character < 0x7f));
   const auto data = nlohmann::json::parse(json);
   const std::string expected = tool::printable(hostile);
   CHECK(data["shards"][0]["shard"] == expected);

@@ -27,40 +27,40 @@ span batch(std::chrono::nanoseconds begin) {
 }  // namespace
 
 TEST_CASE("a checkpoint inside a batch counts as the batch before", "[replay][timeline]") {
-  timeline all;
-  all.deliver(sequence_position("10"), 5);
-  all.deliver(sequence_position("20"), 9);
-  all.persist(sequence_position("19"));
-  all.add_checkpoint(false);
-  all.add(batch(0ns));
-  all.persist(sequence_position("SHARD_END"));
-  all.add_checkpoint(true);
-  all.add_checkpoint(false);
-  all.add(batch(1ms));
-  REQUIRE(all.spans().size() == 2);
-  CHECK(all.spans()[0].delivered == 9);
-  CHECK(all.spans()[0].persisted == 5);
-  CHECK(all.spans()[0].checkpoints == 1);
-  CHECK(all.spans()[1].persisted == 9);
-  CHECK(all.spans()[1].failed_checkpoints == 1);
+  timeline replay;
+  replay.deliver(sequence_position("10"), 5);
+  replay.deliver(sequence_position("20"), 9);
+  replay.persist(sequence_position("19"));
+  replay.add_checkpoint(false);
+  replay.add(batch(0ns));
+  replay.persist(sequence_position("SHARD_END"));
+  replay.add_checkpoint(true);
+  replay.add_checkpoint(false);
+  replay.add(batch(1ms));
+  REQUIRE(replay.spans().size() == 2);
+  CHECK(replay.spans()[0].delivered == 9);
+  CHECK(replay.spans()[0].persisted == 5);
+  CHECK(replay.spans()[0].checkpoints == 1);
+  CHECK(replay.spans()[1].persisted == 9);
+  CHECK(replay.spans()[1].failed_checkpoints == 1);
 }
 
 TEST_CASE("any number of batches is shown in few spans, with their sums and extremes",
           "[replay][timeline]") {
-  timeline all;
-  all.add(span{"initialize"});
+  timeline replay;
+  replay.add(span{"initialize"});
   constexpr std::uint64_t count = 100'000;
   for (std::uint64_t i = 1; i <= count; ++i) {
-    all.deliver(sequence_position(std::to_string(i)), i);
-    if (i % 10 == 0) all.add_checkpoint(false);
+    replay.deliver(sequence_position(std::to_string(i)), i);
+    if (i % 10 == 0) replay.add_checkpoint(false);
     span interval = batch(std::chrono::nanoseconds(i * 1000));
     if (i == 777) interval.callback = 3s;
     interval.behind = std::chrono::milliseconds(count - i);
-    all.add(std::move(interval));
+    replay.add(std::move(interval));
   }
-  all.persist(sequence_position(std::to_string(count / 2)));
-  all.add(span{"leaseLost"});
-  const auto kept = all.spans();
+  replay.persist(sequence_position(std::to_string(count / 2)));
+  replay.add(span{"leaseLost"});
+  const auto kept = replay.spans();
   CHECK(kept.size() > 1900);
   CHECK(kept.size() < 2100);
   CHECK(kept.front().action == "initialize");
@@ -81,21 +81,22 @@ TEST_CASE("any number of batches is shown in few spans, with their sums and extr
   CHECK(kept[1].behind == std::chrono::milliseconds(count - 1));
 }
 
-TEST_CASE("quantiles count from the smallest, and those of no durations are zero", "[replay]") {
-  durations all;
-  CHECK(all.quantile(0.5) == 0ns);
-  CHECK(all.max() == 0ns);
+TEST_CASE("a quantile counts from the smallest duration, and is zero without a duration",
+          "[replay]") {
+  durations measured;
+  CHECK(measured.quantile(0.5) == 0ns);
+  CHECK(measured.max() == 0ns);
   durations slow;
   for (int i = 100; i > 98; --i) slow.add(i * 1us);
-  for (int i = 0; i < 97; ++i) all.add(10ns);
-  all.add(-7ns);  // a clock's odd span
-  all.add(slow);
-  CHECK(all.count() == 100);
-  CHECK(all.quantile(0.01) == 0ns);
-  CHECK(all.quantile(0.5) == 10ns);
-  CHECK(all.quantile(0.98) == 10ns);
-  CHECK(all.quantile(0.99) == 99us);
-  CHECK(all.max() == 100us);
+  for (int i = 0; i < 97; ++i) measured.add(10ns);
+  measured.add(-7ns);  // a clock's odd span
+  measured.add(slow);
+  CHECK(measured.count() == 100);
+  CHECK(measured.quantile(0.01) == 0ns);
+  CHECK(measured.quantile(0.5) == 10ns);
+  CHECK(measured.quantile(0.98) == 10ns);
+  CHECK(measured.quantile(0.99) == 99us);
+  CHECK(measured.max() == 100us);
 }
 
 TEST_CASE("a duration has three digits and the unit that fits", "[tool]") {

@@ -55,7 +55,7 @@ TEST_CASE("an answer of an old daemon has its position in checkpoint", "[transcr
   CHECK(old.error == "ThrottlingException");
 }
 
-TEST_CASE("what is deep is an error of the line, and so is a number that does not fit",
+TEST_CASE("deep nesting is an error of the line, and so is a number that does not fit",
           "[transcript][summary]") {
   const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
   CHECK(wrong("{\"action\":" + deep + "}") != "");

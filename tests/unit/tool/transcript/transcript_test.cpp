@@ -44,9 +44,9 @@ class memory_sink : public byte_sink {
     for (const std::string_view piece : pieces) chunk.append(piece);
   }
   [[nodiscard]] std::string text() const {
-    std::string all;
-    for (const std::string& chunk : writes) all += chunk;
-    return all;
+    std::string text;
+    for (const std::string& chunk : writes) text += chunk;
+    return text;
   }
 
   std::vector<std::string> writes;
@@ -56,25 +56,25 @@ const std::string head =
     R"({"kclxx_transcript":1,"shard":"shardId-7","started":"2026-11-21T07:00:00.123456Z","command":["./child","-v"]})"
     "\n";
 
-/// What was read, each entry as one text, and after them the error if there was one.
+/// The entries as texts, and after them the error, if there was one.
 std::vector<std::string> read_all(const std::string& text, std::size_t piece = std::string::npos,
                                   std::size_t max_line = reader::default_max_line) {
-  std::vector<std::string> all;
+  std::vector<std::string> entries;
   memory_source source(text, piece);
   try {
     reader from(source, "file", max_line);
     entry entry;
     while (from.next(entry)) {
       const char* kinds[] = {"daemon", "child", "exit", "killed", "end_of_input", "end_of_output"};
-      all.push_back(std::to_string(entry.line_number) + " " +
-                    (entry.at ? std::to_string(entry.at->count()) : "-") + " " +
-                    kinds[static_cast<int>(entry.kind)] + " " + std::string(entry.line) +
-                    (entry.number != 0 ? std::to_string(entry.number) : ""));
+      entries.push_back(std::to_string(entry.line_number) + " " +
+                        (entry.at ? std::to_string(entry.at->count()) : "-") + " " +
+                        kinds[static_cast<int>(entry.kind)] + " " + std::string(entry.line) +
+                        (entry.number != 0 ? std::to_string(entry.number) : ""));
     }
   } catch (const transcript_error& error) {
-    all.emplace_back(error.what());
+    entries.emplace_back(error.what());
   }
-  return all;
+  return entries;
 }
 
 using lines = std::vector<std::string>;
@@ -108,7 +108,7 @@ TEST_CASE("a transcript is read entry by entry, however it arrives", "[transcrip
                                        "8 31 end_of_output ", "9 32 exit 3", "10 33 killed 9"});
 }
 
-TEST_CASE("the header is read, with what may be unknown", "[transcript]") {
+TEST_CASE("the header is read, also when it has no shard", "[transcript]") {
   memory_source source(head);
   CHECK(reader(source, "file").head() ==
         header{"shardId-7", "2026-11-21T07:00:00.123456Z", {"./child", "-v"}});
@@ -129,7 +129,8 @@ TEST_CASE("spaces after : and , are read as json.dumps of python writes them", "
         lines{R"(2 1 daemon {"action": "leaseLost"})", "3 2 child x", "4 3 exit 10"});
 }
 
-TEST_CASE("blanks around a line and empty lines are left out, as the child does", "[transcript]") {
+TEST_CASE("blanks around a line and empty lines are ignored, as the child ignores them",
+          "[transcript]") {
   CHECK(read_all("\r\n {\"action\":\"initialize\"}\t\r\n \n"
                  "\t{\"action\":\"leaseLost\"} \r\n\r\n ") ==
         lines{"2 - daemon {\"action\":\"initialize\"}", "4 - daemon {\"action\":\"leaseLost\"}"});
@@ -188,11 +189,11 @@ TEST_CASE("a damaged line is an error after everything before it was read", "[tr
   const std::string good = R"({"at":0,"from":"daemon","line":{}})"
                            "\n";
   const auto error_of = [&](const std::string& line) {
-    const lines all = read_all(head + good + line + "\n" + good);
-    REQUIRE(all.size() == 2);
-    CHECK(all.front() == "2 0 daemon {}");
-    REQUIRE(all.back().starts_with("file:3: "));
-    return all.back().substr(8);
+    const lines entries = read_all(head + good + line + "\n" + good);
+    REQUIRE(entries.size() == 2);
+    CHECK(entries.front() == "2 0 daemon {}");
+    REQUIRE(entries.back().starts_with("file:3: "));
+    return entries.back().substr(8);
   };
   const std::string no_beginning = "does not begin with {\"at\":<microseconds>,";
   CHECK(error_of(R"({"at":9223372036854775807,"from":"daemon","line":{}})") ==
@@ -249,13 +250,13 @@ TEST_CASE("a transcript that was cut off anywhere is read up to its last complet
     CAPTURE(size);
     const std::string text = whole.substr(0, size);
     const auto complete = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
-    const lines all = read_all(text, 13);
+    const lines entries = read_all(text, 13);
     if (text.back() == '\n') {
-      CHECK(all.size() == complete - 1);  // one is the header
+      CHECK(entries.size() == complete - 1);  // one complete line is the header
     } else {
-      CHECK(all.size() == (complete == 0 ? 0 : complete - 1) + 1);
-      CHECK(all.back() == "file:" + std::to_string(complete + 1) +
-                              ": is cut off: the file ends without a newline");
+      CHECK(entries.size() == (complete == 0 ? 0 : complete - 1) + 1);
+      CHECK(entries.back() == "file:" + std::to_string(complete + 1) +
+                                  ": is cut off: the file ends without a newline");
     }
   }
 }
@@ -315,7 +316,7 @@ TEST_CASE("the header is one line, in this order", "[transcript]") {
       "{\"kclxx_transcript\":1,\"shard\":null,\"started\":\"\",\"command\":[\"\xEF\xBF\xBD\"]}\n");
 }
 
-TEST_CASE("an object is written unchanged, anything else as text or bytes", "[transcript]") {
+TEST_CASE("an object is written unchanged, and any other line as text or bytes", "[transcript]") {
   CHECK(written(line_from(entry_kind::daemon_line,
                           R"({"a" : "\u00e9 )"
                           "\xFF\"}",
@@ -334,7 +335,7 @@ TEST_CASE("a line that never got its newline is text", "[transcript]") {
         "{\"at\":0,\"from\":\"child\",\"text\":\"{}\"}\n");
 }
 
-TEST_CASE("of a line that was too long the beginning is recorded, with the length of the whole",
+TEST_CASE("the beginning of a line that was too long is recorded, with the length of the whole",
           "[transcript]") {
   entry cut = line_from(entry_kind::child_line, "{}");
   cut.whole_length = 3'000'000;

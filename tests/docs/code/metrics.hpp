@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include <kclxx/kclxx.hpp>
+
+/// What a program with clicks is: its options and its processors.
+struct clicks_program {
+  kclxx::run_options options;
+  kclxx::processor_factory make_processor;
+};
+
+clicks_program make_clicks_program();
+std::shared_ptr<kclxx::observer> make_tracing();
