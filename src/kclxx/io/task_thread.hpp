@@ -24,7 +24,7 @@ class task_thread {
   /// Starts the thread, unless it runs.
   /// Errors: std::system_error.
   void start();
-  /// Without a thread to be had the process ends (docs/decisions.md), since the caller may be in
+  /// Without a thread to be had the process ends (docs/architecture.md), since the caller may be in
   /// the middle of an event of the session.
   /// Blocking: no.
   void post(std::function<void()> task) noexcept;
