@@ -506,6 +506,7 @@ TEST_CASE("a pool of fewer threads than the shards need is named", "[diagnostics
   const std::string hangs = "every shard hangs";
   CHECK(contains(with("maxActiveThreads=1"), hangs));
   CHECK(contains(with("maxActiveThreads=100"), hangs));  // of 99 shards
+  CHECK(with("maxActiveThreads=2147483647").empty());
   CHECK(contains(with("maxActiveThreads=5\nmaxLeasesForWorker=4"), hangs));
   CHECK(with("maxActiveThreads=6\nmaxLeasesForWorker=4").empty());
   CHECK(with("maxActiveThreads=0").empty());

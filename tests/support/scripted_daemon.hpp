@@ -25,9 +25,9 @@ class scripted_daemon {
   static constexpr std::chrono::seconds answer_limit{20};
   struct start_options {
     /// A plain file as stdin instead of a pipe.
-    std::string input_file;
+    std::string input_file{};
     /// NAME=VALUE, in addition to this process's environment.
-    std::vector<std::string> environment;
+    std::vector<std::string> environment{};
     /// A pipe as stderr that is full, and that nobody reads.
     bool stderr_is_full = false;
     /// O_NONBLOCK on the child's stdout, as a parent may leave it.

@@ -299,10 +299,12 @@ const key_row key_rows[] = {
      "Remove it, or write more than the slowest batch takes."},
     {warning, "maxActiveThreads",
      [](const checked_file& file, const property& entry) {
+       // Without a limit a worker takes all shards that there are; no machine has so many children.
+       constexpr std::int64_t unlimited = 10'000;
        const property* const leases = file.at("maxLeasesForWorker");
-       const std::int64_t shards = leases == nullptr ? 0 : number_in(*leases).value_or(0);
+       const std::int64_t limit = leases == nullptr ? 0 : number_in(*leases).value_or(0);
        const auto threads = number_in(entry);
-       return threads && *threads > 0 && (shards <= 0 || *threads < shards + 2);
+       return threads && *threads > 0 && *threads < (limit <= 0 ? unlimited : limit) + 2;
      },
      "{key} is {value}",
      "A shard keeps one thread of this pool, and the worker two. With more shards than that every "
