@@ -495,9 +495,12 @@ TEST_CASE(
   CHECK(with("leaseAssignmentIntervalMillis=52").empty());
 }
 
-TEST_CASE("milliseconds of more than a day are named, whatever the key", "[diagnostics]") {
+TEST_CASE("a time of more than a day is named, whatever the key and its unit", "[diagnostics]") {
   CHECK(with("parentShardPollIntervalMillis=86400000").empty());
   CHECK(contains(with("parentShardPollIntervalMillis=86400001"), "more than a day"));
+  CHECK(contains(with("millisBehindLatestThresholdForReducedTps=86400001"), "more than a day"));
+  CHECK(contains(with("retryGetRecordsInSeconds=86401"), "more than a day"));
+  CHECK(with("retryGetRecordsInSeconds=86400").empty());
   CHECK(contains(with("fanoutConfig.retryBackoffMillis=9223372036854775807", kcl2),
                  "more than a day"));
 }

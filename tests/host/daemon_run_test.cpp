@@ -505,3 +505,19 @@ TEST_CASE("a path that Java cannot decode is refused before it starts", "[daemon
                  "not find it in this locale"));
   CHECK(box.kclxx(run, {"LC_ALL=C.UTF-8"}).status == 0);
 }
+
+TEST_CASE("without /proc the daemon is not started, and check judges the keys: one line says so",
+          "[daemon][run]") {
+  const furnished box;
+  const std::string why = "Java gets its files by /proc, which is not mounted here: mount ";
+  const auto run = box.kclxx_without_proc({"daemon", "run", "a.properties", "--jars", "jars"});
+  CAPTURE(run.out, run.err);
+  CHECK(run.status == 5);
+  CHECK(run.out.empty());
+  CHECK(run.err == not_compiled + "kclxx daemon run: " + why + "-t proc proc /proc\n");
+
+  box.write(own_jar(box), "");
+  const auto check = box.kclxx_without_proc({"daemon", "check", "a.properties", "--jars", "jars"});
+  CHECK(check.status == 0);
+  CHECK(contains(check.err, "only the keys were judged, not their values: " + why));
+}

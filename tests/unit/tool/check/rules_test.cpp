@@ -37,8 +37,8 @@ result run_rule(const std::string& name, const answers& answer, const settings& 
   const auto react = [answer](const std::string& line) {
     scripted_child::reaction what;
     for (std::string& said : answer(line)) {
-      what.then.push_back({""});
-      what.then.push_back({std::move(said)});
+      what.afterwards.push_back({""});
+      what.afterwards.push_back({std::move(said)});
     }
     return what;
   };
