@@ -137,11 +137,10 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
 
   // The callbacks' thread.
   template <class Body>
-  void callback(Body body);
+  void callback(time_point last_begin, Body body);
   bool wait(goal awaited, time_point deadline);
   [[nodiscard]] time_point begin_wait(goal awaited, time_point deadline);
   [[noreturn]] void throw_failure();
-  void end_begins_at(time_point time);
   void request_checkpoint();
   void start_timer(time_point time);
   void on_timer(time_point due);

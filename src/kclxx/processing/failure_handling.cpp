@@ -200,15 +200,12 @@ failure_handling::failure_handling(failure_policy policy, const shard_context& s
       circuit_(policy_, unit) {
   service_->track_completion();
   if (policy_.bad_record != bad_record::park) return;
-  try {
-    prepare_lot();
-  } catch (...) {
-    const auto thrown = std::current_exception();
-    if (is_lease_gone(thrown)) throw;
-    shard_.log(log_level::error, message_of(thrown) +
-                                     "; a record that has to be parked will be tried again until "
-                                     "it can be");
-  }
+  const auto thrown = exception_of([this] { prepare_lot(); });
+  if (!thrown) return;
+  if (is_lease_gone(thrown)) std::rethrow_exception(thrown);
+  shard_.log(
+      log_level::error,
+      message_of(thrown) + "; a record that has to be parked will be tried again until it can be");
 }
 
 void failure_handling::prepare_lot() {
@@ -340,13 +337,10 @@ void failure_handling::park(std::span<failure> failures) {
                            message_of(failed.thrown)});
   }
   if (to_park.empty()) return;
-  std::exception_ptr thrown;
-  try {
+  const auto thrown = exception_of([&] {
     prepare_lot();
     policy_.lot->park(shard_, bad_records);
-  } catch (...) {
-    thrown = std::current_exception();
-  }
+  });
   for (std::size_t i = 0; i < to_park.size(); ++i) {
     failure& failed = *to_park[i];
     if (!thrown) {
