@@ -84,10 +84,10 @@ look_situation dispatcher::situation(time_point now) const {
   look_situation found{.now = now,
                        .has_failure = has_failed(),
                        .takes_records = may_begin(now),
-                       .needs_runner = runners_wanted() > 0,
                        .next_stuck = window_.next_stuck(),
                        .next_retry = window_.next_retry()};
   if (undecided_.empty() && window_.can_begin()) found.next_probe = failures_.next_probe();
+  found.needs_runner = found.next_probe && runners_wanted() > 0;
   if (!waits_) return found;
   found.waits = {has_reached(waits_->awaited), waits_->deadline, next_checkpoint()};
   // A callback that waits for the last handlers knows of the failure.
