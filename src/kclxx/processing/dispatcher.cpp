@@ -52,7 +52,7 @@ void dispatcher::change(Body body) {
   if (effects.notify) service_->notify();
   if (effects.timer) start_timer(*effects.timer);
   if (!are_fewer_stuck) return;
-  observe_in_order([this](time_point time) { return std::optional(window_.stuck(time)); });
+  observe_in_order([this](time_point time) { return std::optional(window_.stuck_event(time)); });
 }
 
 /// For a thread of the pool. What is thrown is of user code that must not throw, and ends the
@@ -76,7 +76,7 @@ bool dispatcher::has_reached(goal awaited) const {
 /// When a callback that waits requests the next checkpoint. Unset while no record has become
 /// complete since the last one.
 std::optional<dispatcher::time_point> dispatcher::next_checkpoint() const {
-  if (window_.first() == requested_) return std::nullopt;
+  if (window_.first() == requested_up_to_) return std::nullopt;
   return last_request_ + report_interval;
 }
 
@@ -514,8 +514,8 @@ void dispatcher::request_checkpoint() {
   std::optional<sequence_position> position;
   {
     const std::lock_guard lock(mutex_);
-    if (window_.first() == requested_) return;
-    requested_ = window_.first();
+    if (window_.first() == requested_up_to_) return;
+    requested_up_to_ = window_.first();
     last_request_ = now;
     position = window_.watermark();
   }

@@ -186,7 +186,7 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   std::optional<detail::shard_service::timer_id> timer_id_;
 
   // What was reported last.
-  ordinal requested_ = 0;  // window::first() when a checkpoint was requested
+  ordinal requested_up_to_ = 0;  // window::first() when a checkpoint was requested
   time_point last_request_{};
   time_point last_window_event_{};
   bool was_window_empty_ = true;

@@ -208,6 +208,7 @@ failure_handling::failure_handling(failure_policy policy, const shard_context& s
       message_of(thrown) + "; a record that has to be parked will be tried again until it can be");
 }
 
+/// Several runners may do this at the same time: a parking lot allows that.
 void failure_handling::prepare_lot() {
   if (is_lot_prepared_) return;
   policy_.lot->prepare(shard_);
@@ -368,7 +369,7 @@ void failure_handling::park(std::span<failure> failures) {
 
 bool failure_handling::close() {
   const auto ended = circuit_.on_success(shard_.now());
-  if (!ended) return false;
+  if (!ended) return false;  // it was closed, or another thread's success has closed it
   is_failure_logged_ = false;
   shard_.log(log_level::info,
              "the circuit is closed: an attempt succeeded, after " +
