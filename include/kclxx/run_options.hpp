@@ -84,7 +84,8 @@ struct run_options {
   retry_options retry{};
   /// How long the last checkpoint is retried after shutdown_requested has returned. Calls of
   /// checkpoint in that callback are retried for as long after the request. Keep it, with the time
-  /// that the callback takes, below shutdownGraceMillis and gracefulLeaseHandoffTimeoutMillis (30 s).
+  /// that the callback takes, below shutdownGraceMillis and gracefulLeaseHandoffTimeoutMillis (30
+  /// s).
   std::chrono::milliseconds shutdown_retry_limit{10000};
 
   // What is accepted.

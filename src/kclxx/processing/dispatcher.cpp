@@ -50,7 +50,7 @@ void dispatcher::change(Body body) {
     passed_batches = window_.take_passed();
   }
   if (effects.notify) service_->notify();
-  if (effects.timer) start_timer(*effects.timer);
+  if (effects.timer != never) start_timer(effects.timer);
   if (!are_fewer_stuck) return;
   observe_in_order([this](time_point time) { return std::optional(window_.stuck_event(time)); });
 }
@@ -73,11 +73,10 @@ bool dispatcher::has_reached(goal awaited) const {
   return awaited == goal::look || window_.handlers() == 0;
 }
 
-/// When a callback that waits requests the next checkpoint. Unset while no record has become
+/// When a callback that waits requests the next checkpoint. Never while no record has become
 /// complete since the last one.
-std::optional<dispatcher::time_point> dispatcher::next_checkpoint() const {
-  if (window_.first() == requested_up_to_) return std::nullopt;
-  return last_request_ + report_interval;
+dispatcher::time_point dispatcher::next_checkpoint() const {
+  return window_.first() == requested_up_to_ ? never : last_request_ + report_interval;
 }
 
 look_situation dispatcher::situation(time_point now) const {
@@ -86,8 +85,12 @@ look_situation dispatcher::situation(time_point now) const {
                        .takes_records = may_begin(now),
                        .next_stuck = window_.next_stuck(),
                        .next_retry = window_.next_retry()};
-  if (undecided_.empty() && window_.can_begin()) found.next_probe = failures_.next_probe();
-  found.needs_runner = found.next_probe && runners_wanted() > 0;
+  const auto probe =
+      undecided_.empty() && window_.can_begin() ? failures_.next_probe() : std::nullopt;
+  if (probe) {
+    found.next_probe = *probe;
+    found.needs_runner = runners_wanted() > 0;
+  }
   if (!waits_) return found;
   found.waits = {has_reached(waits_->awaited), waits_->deadline, next_checkpoint()};
   // A callback that waits for the last handlers knows of the failure.
@@ -101,11 +104,10 @@ dispatcher::deferred_effects dispatcher::wake_for_next_look(time_point now) {
   deferred_effects effects;
   if (phase_ == phase::over || (is_in_callback_ && !waits_)) return effects;
   const auto look = next_look(situation(now));
-  if (!look) return effects;
   if (waits_) {
-    effects.notify = *look < waits_->until;
+    effects.notify = look < waits_->until;
     if (effects.notify) waits_.reset();  // it is awake: no further change notifies it
-  } else if (!timer_ || *look < *timer_) {
+  } else if (look < timer_) {
     timer_ = effects.timer = look;
   }
   return effects;
@@ -375,7 +377,7 @@ void dispatcher::callback(time_point last_begin, Body body) {
 void dispatcher::process(const record_batch& delivered) {
   // The records that a daemon repeats (P69) are complete, or in the window.
   const record_batch batch = last_admitted_ ? delivered.after(*last_admitted_) : delivered;
-  callback(time_point::max(), [&] {
+  callback(never, [&] {
     if (!pool_ && !batch.empty()) {
       const std::size_t threads_of_async = failures_.parks() ? 2 : 1;
       auto pool = service_->make_thread_pool(is_async_ ? threads_of_async : options_.lanes);
@@ -399,7 +401,7 @@ void dispatcher::process(const record_batch& delivered) {
         if (is_full) bytes_of_next_record_ = batch[admitted].data().size();
       }
       if (is_full) observe_window(true);
-      if (!wait(is_full ? goal::room : goal::look, time_point::max())) return;
+      if (!wait(is_full ? goal::room : goal::look, never)) return;
     } while (is_full);
     if (!batch.empty()) last_admitted_ = batch.back().position();
     request_checkpoint();
@@ -408,8 +410,8 @@ void dispatcher::process(const record_batch& delivered) {
 }
 
 void dispatcher::finish_shard() {
-  callback(time_point::max(), [&] {
-    if (wait(goal::empty_window, time_point::max())) service_->async_checkpoint(std::nullopt, {});
+  callback(never, [&] {
+    if (wait(goal::empty_window, never)) service_->async_checkpoint(std::nullopt, {});
   });
 }
 
@@ -468,8 +470,7 @@ bool dispatcher::wait(goal awaited, time_point deadline) {
         deadline = std::min(deadline, now + options_.drain_timeout);
       }
       has_arrived = has_reached(awaited);
-      const auto checkpoint = next_checkpoint();
-      is_checkpoint_due = checkpoint && *checkpoint <= now;
+      is_checkpoint_due = next_checkpoint() <= now;
     }
     if (failure != phase::works && (has_arrived || failure != phase::fails_after_handlers)) {
       throw_failure();
@@ -491,8 +492,7 @@ dispatcher::time_point dispatcher::begin_wait(goal awaited, time_point deadline)
   const auto now = service_->now();
   const std::lock_guard lock(mutex_);
   waits_ = {awaited, deadline, deadline};
-  waits_->until = next_look(situation(now)).value_or(deadline);
-  return waits_->until;
+  return waits_->until = next_look(situation(now));
 }
 
 void dispatcher::throw_failure() {
@@ -528,7 +528,7 @@ void dispatcher::on_timer(time_point due) {
   {
     const std::lock_guard lock(mutex_);
     if (timer_ != due) return;  // an earlier timer has taken its place
-    timer_.reset();
+    timer_ = never;
     timer_id_.reset();
     fails = has_failed();
     if (!fails) {

@@ -100,7 +100,7 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   /// What change() does once the mutex is released.
   struct deferred_effects {
     bool notify = false;
-    std::optional<time_point> timer{};
+    time_point timer = never;
   };
 
   dispatcher(failure_policy policy, const parallel_options& options, const shard_context& shard,
@@ -116,7 +116,7 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   [[nodiscard]] bool has_failed() const { return phase_ != phase::works && phase_ != phase::over; }
   [[nodiscard]] bool accepts_report_of(const attempt_id& id);
   [[nodiscard]] bool has_reached(goal awaited) const;
-  [[nodiscard]] std::optional<time_point> next_checkpoint() const;
+  [[nodiscard]] time_point next_checkpoint() const;
   [[nodiscard]] look_situation situation(time_point now) const;
   [[nodiscard]] deferred_effects wake_for_next_look(time_point now);
   [[nodiscard]] std::size_t runners_wanted() const;
@@ -169,8 +169,8 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   std::mutex mutex_;  // guards all that follows
   window window_;
   phase phase_ = phase::works;
-  time_point last_begin_ = time_point::max();  // the end of a drain: no attempt begins after it
-  std::exception_ptr failure_;                 // until a callback or a timer throws it
+  time_point last_begin_ = never;  // the end of a drain: no attempt begins after it
+  std::exception_ptr failure_;     // until a callback or a timer throws it
 
   std::unique_ptr<detail::thread_pool> pool_;
   std::size_t runners_ = 0;                    // posted or running
@@ -182,7 +182,7 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   bool is_in_callback_ = false;
   std::optional<wait_state> waits_;
   std::uint64_t bytes_of_next_record_ = 0;  // which waits for goal::room
-  std::optional<time_point> timer_;         // the next one
+  time_point timer_ = never;                // the next one
   std::optional<detail::shard_service::timer_id> timer_id_;
 
   // What was reported last.

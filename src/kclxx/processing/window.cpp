@@ -115,10 +115,6 @@ void window::make_due_ready(time_point now) {
   }
 }
 
-std::optional<window::time_point> window::next_retry() const {
-  return waiting_retries_.empty() ? std::nullopt : std::optional(waiting_retries_.top().first);
-}
-
 const window::attempt* window::find(const attempt_id& id) const noexcept {
   const ordinal number = id.record_number;
   if (number < first_ || number - first_ >= entries_.size()) return nullptr;
@@ -195,8 +191,7 @@ void window::touch(const attempt_id& id, time_point now) noexcept {
 void window::start_stuck_clock(attempt& watched, time_point now) noexcept {
   forget_reports(watched);
   watched.last_progress = now;
-  const auto report = next_report(watched);
-  if (report) next_stuck_ = std::min(next_stuck_.value_or(*report), *report);
+  next_stuck_ = std::min(next_stuck_, next_report(watched));
 }
 
 observer::handlers_stuck window::stuck_event(time_point now) const {
@@ -209,24 +204,22 @@ observer::handlers_stuck window::stuck_event(time_point now) const {
   return event;
 }
 
-std::optional<window::time_point> window::next_report(const attempt& watched) const noexcept {
+window::time_point window::next_report(const attempt& watched) const noexcept {
   const milliseconds interval = stuck_after_ * (std::int64_t{1} << watched.reports);
-  if (interval.count() == 0 || interval > detail::ten_years) return std::nullopt;
+  if (interval.count() == 0 || interval > detail::ten_years) return never;
   return watched.last_progress + interval;
 }
 
 std::vector<stuck_report> window::take_stuck(time_point now) {
-  if (!next_stuck_ || now < *next_stuck_) return {};
+  if (now < next_stuck_) return {};
   std::vector<attempt> due;
-  next_stuck_.reset();
+  next_stuck_ = never;
   for (attempt& running : attempts_) {
-    auto report = next_report(running);
-    if (report && *report <= now) {
+    if (next_report(running) <= now) {
       if (running.reports++ == 0) ++stuck_;
       due.push_back(running);
-      report = next_report(running);
     }
-    if (report) next_stuck_ = std::min(next_stuck_.value_or(*report), *report);
+    next_stuck_ = std::min(next_stuck_, next_report(running));
   }
   std::sort(due.begin(), due.end(), [](const attempt& a, const attempt& b) {
     return a.id.record_number < b.id.record_number;

@@ -21,6 +21,7 @@
 #include <kclxx/sequence_position.hpp>
 
 #include "processing/failure_handling.hpp"
+#include "processing/next_look.hpp"
 
 namespace kclxx::processing {
 
@@ -89,7 +90,9 @@ class window {
   /// Makes the failed records ready whose time has come.
   void make_due_ready(time_point now);
   /// When the next failed record becomes ready.
-  [[nodiscard]] std::optional<time_point> next_retry() const;
+  [[nodiscard]] time_point next_retry() const {
+    return waiting_retries_.empty() ? never : waiting_retries_.top().first;
+  }
 
   /// False when the attempt has ended, or its handler has.
   [[nodiscard]] bool is_with_handler(const attempt_id& id) const noexcept {
@@ -121,7 +124,7 @@ class window {
   /// How many that are, and for how long the oldest of them has run.
   [[nodiscard]] observer::handlers_stuck stuck_event(time_point now) const;
   /// No attempt is to be reported as stuck before this time.
-  [[nodiscard]] const std::optional<time_point>& next_stuck() const noexcept { return next_stuck_; }
+  [[nodiscard]] time_point next_stuck() const noexcept { return next_stuck_; }
   /// The reports that are due. The next one on an attempt is due after twice the time of the last.
   [[nodiscard]] std::vector<stuck_report> take_stuck(time_point now);
 
@@ -192,7 +195,7 @@ class window {
   [[nodiscard]] ordinal take_ready(bool is_retry_first);
   void pass_front();
   [[nodiscard]] const record_batch& batch_of(ordinal number) const;
-  [[nodiscard]] std::optional<time_point> next_report(const attempt& watched) const noexcept;
+  [[nodiscard]] time_point next_report(const attempt& watched) const noexcept;
   [[nodiscard]] std::string describe(ordinal number) const;
 
   const bool is_async_;
@@ -213,10 +216,10 @@ class window {
   bool was_retry_ = false;  // the last attempt that began
 
   std::vector<attempt> attempts_;
-  std::size_t handlers_ = 0;              // attempts whose handler runs
-  std::size_t retries_ = 0;               // attempts of records that have failed before
-  std::size_t stuck_ = 0;                 // attempts with reports
-  std::optional<time_point> next_stuck_;  // not later than the next report
+  std::size_t handlers_ = 0;       // attempts whose handler runs
+  std::size_t retries_ = 0;        // attempts of records that have failed before
+  std::size_t stuck_ = 0;          // attempts with reports
+  time_point next_stuck_ = never;  // not later than the next report
 
   std::deque<span> spans_;  // of the records from first_ on
   std::vector<record_batch> passed_batches_;
