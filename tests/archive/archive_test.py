@@ -4,7 +4,7 @@
 
     archive_test.py BUILD [--lives N] [TEST...]
 
-BUILD has the tool, the sample and the library that is preloaded. Tests that mount, or make process namespaces, need root.
+BUILD has the tool, the sample and the preloaded library. Tests that mount, or make process namespaces, need root.
 """
 import collections
 import gzip

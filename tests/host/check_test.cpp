@@ -495,9 +495,12 @@ TEST_CASE(
   CHECK(with("leaseAssignmentIntervalMillis=52").empty());
 }
 
-TEST_CASE("milliseconds of more than a day are named, whatever the key", "[diagnostics]") {
+TEST_CASE("a time of more than a day is named, whatever the key and its unit", "[diagnostics]") {
   CHECK(with("parentShardPollIntervalMillis=86400000").empty());
   CHECK(contains(with("parentShardPollIntervalMillis=86400001"), "more than a day"));
+  CHECK(contains(with("millisBehindLatestThresholdForReducedTps=86400001"), "more than a day"));
+  CHECK(contains(with("retryGetRecordsInSeconds=86401"), "more than a day"));
+  CHECK(with("retryGetRecordsInSeconds=86400").empty());
   CHECK(contains(with("fanoutConfig.retryBackoffMillis=9223372036854775807", kcl2),
                  "more than a day"));
 }
@@ -506,6 +509,7 @@ TEST_CASE("a pool of fewer threads than the shards need is named", "[diagnostics
   const std::string hangs = "every shard hangs";
   CHECK(contains(with("maxActiveThreads=1"), hangs));
   CHECK(contains(with("maxActiveThreads=100"), hangs));  // of 99 shards
+  CHECK(with("maxActiveThreads=2147483647").empty());
   CHECK(contains(with("maxActiveThreads=5\nmaxLeasesForWorker=4"), hangs));
   CHECK(with("maxActiveThreads=6\nmaxLeasesForWorker=4").empty());
   CHECK(with("maxActiveThreads=0").empty());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A test, and what it starts, knows nothing of this machine's Java, packages and local Kinesis.
 #include <cstdlib>
+#include <initializer_list>
 
 namespace {
 

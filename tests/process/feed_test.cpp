@@ -43,8 +43,8 @@ for line in sys.stdin:
             open('died', 'w').close()
             os._exit(9)
         with open('out', 'ab') as out:
-            for one, record in zip(data, message['records']):
-                out.write(shard.split('-')[1][-1:].encode() + b' ' + record['partitionKey'].encode() + b' ' + one + b'\n')
+            for payload, record in zip(data, message['records']):
+                out.write(shard.split('-')[1][-1:].encode() + b' ' + record['partitionKey'].encode() + b' ' + payload + b'\n')
         if message['records']: checkpoint(message['records'][-1]['sequenceNumber'])
     if action == 'shutdownRequested': checkpoint(None)
     print(json.dumps({'action': 'status', 'responseFor': action}), flush=True)
@@ -328,6 +328,25 @@ TEST_CASE("a transcript of feed has both sides, and is played again", "[feed]") 
   CHECK_THAT(again.out, Contains("2 in 1 batches"));
   CHECK(box.feed("3\n", {"--transcript", "made"}).status == 0);
   CHECK(box.list("made").size() == 2);
+}
+
+TEST_CASE("without /proc feed and replay go on, and what needs it says so in one line", "[feed]") {
+  const feed_box box;
+  box.write("lines", "1\n2\n");
+  const kclxx::io::descriptor lines(::open((box / "lines").c_str(), O_RDONLY | O_CLOEXEC));
+  const auto fed = box.kclxx_without_proc(feed_box::command({}), lines.get());
+  CAPTURE(fed.err);
+  CHECK(fed.status == 0);
+  CHECK(figures_in(fed.out) == "2 put, 2 delivered, 2 covered\n");
+  REQUIRE(box.feed("1\n", {"--transcript", "made"}).status == 0);
+  const auto played = box.kclxx_without_proc(
+      {"replay", "made/" + box.list("made").front(), "--", KCLXX_PYTHON, "child.py"});
+  CHECK(played.status == 0);
+  const auto refused = box.kclxx_without_proc(feed_box::command({"--transcript", "made"}));
+  CHECK(refused.status == 5);
+  CHECK(refused.err ==
+        "kclxx feed: --transcript starts this program, found by /proc, which is not mounted here: "
+        "mount -t proc proc /proc\n");
 }
 
 TEST_CASE("a line is delivered when it comes, and the first signal asks for a shutdown", "[feed]") {

@@ -40,8 +40,8 @@ TEST_CASE("with --expect, what a child wrote after a carriage return is compared
   std::string recorded = with_both_sides({""});
   const std::string line = R"("line":{"action":"checkpoint","sequenceNumber":null,)";
   const std::string text = R"("text":"50 %\r{\"action\":\"checkpoint\",\"sequenceNumber\":null,)";
-  const std::string rest = R"("subSequenceNumber":null})";
-  recorded.replace(recorded.find(line), line.size() + rest.size(),
+  const std::string end = R"("subSequenceNumber":null})";
+  recorded.replace(recorded.find(line), line.size() + end.size(),
                    text + R"(\"subSequenceNumber\":null}")");
   const std::string file = tool.file("both.jsonl", recorded);
   CHECK(tool.run({"--expect", file}, {"checkpoint"}).status == 0);
@@ -95,8 +95,8 @@ TEST_CASE("with --json, the summary has the same as the text", "[replay]") {
     CHECK(of["seconds"].get<double>() * 1e6 >= callbacks["max"].get<double>());
   }
   for (const char* time : {"seconds", "callback_microseconds"}) shard.erase(time);
-  const auto at = [](const char* line, const std::string& rest) {
-    return "{\"line\":" + std::string(line) + ",\"what\":\"" + rest + "}";
+  const auto at = [](const char* line, const std::string& text) {
+    return "{\"line\":" + std::string(line) + ",\"what\":\"" + text + "}";
   };
   const std::string exit = "the child left with exit status 4\"";
   CHECK(shard.dump() ==

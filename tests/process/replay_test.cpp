@@ -51,14 +51,14 @@ TEST_CASE("each breach is named with the transcript's line and the child's", "[r
 
 TEST_CASE("a transcript without a child is not compared with a child", "[replay]") {
   replayed tool;
-  const std::string made =
+  const std::string transcript =
       R"({"kclxx_transcript":1,"shard":"s","started":"2026-01-01T00:00:00.000000Z",)"
       R"("command":[]})"
       "\n"
       R"({"at":0,"from":"daemon","line":{"action":"initialize","shardId":"s",)"
       R"("sequenceNumber":"TRIM_HORIZON","subSequenceNumber":0}})"
       "\n";
-  const std::string file = tool.file("made.jsonl", made);
+  const std::string file = tool.file("made.jsonl", transcript);
   const auto result = tool.run({"--expect", file}, {});
   CHECK(result.status == 4);
   CHECK_THAT(result.out, Contains(file + ":1: it was made without a child"));
@@ -88,9 +88,9 @@ TEST_CASE("a child that dies or leaves failed, and how it ended is reported", "[
   const auto died = tool.run({file}, {"2:die"});
   CHECK(died.status == 3);
   CHECK_THAT(died.out, Contains(":3: processRecords: the child's output ended, signal 6"));
-  const auto left = tool.run({file}, {"2:leave"});
-  CHECK(left.status == 3);
-  CHECK_THAT(left.out, Contains("the child's output ended, exit status 7"));
+  const auto leaving = tool.run({file}, {"2:leave"});
+  CHECK(leaving.status == 3);
+  CHECK_THAT(leaving.out, Contains("the child's output ended, exit status 7"));
   const auto in_the_end = tool.run({file}, {"exit:9"});
   CHECK(in_the_end.status == 3);
   CHECK_THAT(in_the_end.out, Contains("the child left with exit status 9"));
@@ -201,7 +201,7 @@ os.rmdir('running')
 
 }  // namespace
 
-TEST_CASE("the transcripts of one shard are played one after the other, as they lie in the shard",
+TEST_CASE("the transcripts of one shard are played in sequence, as they lie in the shard",
           "[replay]") {
   const lives place;
   const std::string first = place.life("b/3.jsonl", "TRIM_HORIZON", {0, 1}, "2026-11-21T07:00:03Z");
@@ -212,8 +212,8 @@ TEST_CASE("the transcripts of one shard are played one after the other, as they 
   const std::string successor = place.life("a/0.jsonl", "112", {2, 3}, "");
   std::string other_shard = place.read("a/0.jsonl");
   other_shard.replace(other_shard.find("000000000007"), 12, "000000000008");
-  const std::string other = place.file("a/8.jsonl", other_shard);
-  words files{successor, without_batch, again, overlapping, first, other};
+  const std::string other_file = place.file("a/8.jsonl", other_shard);
+  words files{successor, without_batch, again, overlapping, first, other_file};
   const std::string expected =
       "from TRIM_HORIZON 100 101 102 110 111 112\n"
       "from TRIM_HORIZON 100 101 102 110 111 112\n"

@@ -253,10 +253,10 @@ TEST_CASE("files of daemons that are gone are removed, unless somebody listens t
   listen_at(dead);
   const fs::path alive = box.folder() / "999999998-1-0123456789abcdef";
   const descriptor listening = listen_at(alive);
-  const fs::path other = box.folder() / "note.txt";
-  std::ofstream(other) << "";
+  const fs::path stray_file = box.folder() / "note.txt";
+  std::ofstream(stray_file) << "";
   must_be_served(*box.initialized("b", {child, "manual", "at_once"}));
   CHECK_FALSE(fs::exists(dead));
   CHECK(fs::exists(alive));
-  CHECK(fs::exists(other));
+  CHECK(fs::exists(stray_file));
 }

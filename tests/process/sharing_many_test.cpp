@@ -41,7 +41,7 @@ class random_life {
 
   /// Returns the exit status, or -1 for a launcher that was killed.
   int run() {
-    for (auto left = random_() % 6; left > 0; --left) batch();
+    for (auto batches = random_() % 6; batches > 0; --batches) batch();
     switch (kind_) {
       case life::idle:
         break;

@@ -120,8 +120,8 @@ TEST_CASE("a socket that is another's is not used, and not removed by the reside
 }
 
 TEST_CASE("only the user's own processes meet", "[sharing]") {
-  constexpr uid_t other = 65534;
-  if (::geteuid() != 0 || ::seteuid(other) != 0) {
+  constexpr uid_t another_user = 65534;
+  if (::geteuid() != 0 || ::seteuid(another_user) != 0) {
     WARN("needs root, and another user to play");
     return;
   }
@@ -129,13 +129,13 @@ TEST_CASE("only the user's own processes meet", "[sharing]") {
   const machine box;
   SECTION("the folder of another user is refused") {
     fs::create_directory(box.folder());
-    REQUIRE(::chown(box.folder().c_str(), other, other) == 0);
+    REQUIRE(::chown(box.folder().c_str(), another_user, another_user) == 0);
     must_be_served_alone(*box.start("a"), "belongs to the user 65534");
   }
   SECTION("another user's resident is refused") {
     const fs::path path = socket_of_killed_resident(box);
     const descriptor listening = bind_at(path);
-    REQUIRE(::seteuid(other) == 0);
+    REQUIRE(::seteuid(another_user) == 0);
     const int listens = ::listen(listening.get(), 16);
     REQUIRE(::seteuid(0) == 0);
     REQUIRE(listens == 0);
@@ -147,7 +147,7 @@ TEST_CASE("only the user's own processes meet", "[sharing]") {
     fs::permissions(box.folder(), fs::perms(0711));
     fs::permissions(box.socket(), fs::perms(0666));
     const fs::path path = box.socket();
-    REQUIRE(::seteuid(other) == 0);
+    REQUIRE(::seteuid(another_user) == 0);
     const descriptor launcher = connect_to(path);
     REQUIRE(::seteuid(0) == 0);
     const pipes shard;

@@ -39,7 +39,7 @@ const std::string at_last_record = R"(number=${line##*'sequenceNumber":"'}; )" +
 const std::string at_first_record = R"(number=${line#*'sequenceNumber":"'}; )" + send_checkpoint;
 
 const std::string records = R"("records":3,"bytes":10,"seconds":0)";
-job small(const std::string& more = "") { return job::parse("{" + records + more + "}"); }
+job small(const std::string& keys = "") { return job::parse("{" + records + keys + "}"); }
 const job checkpoints_alone = small(R"(,"decodes":false)");
 // Ten batches of three records, warm-up included.
 const std::string decoded_all = "echo 300 bytes >&2";

@@ -65,6 +65,7 @@ scripted_daemon::scripted_daemon(const std::vector<std::string>& command,
   const pipe_ends out = make_pipe();
   const pipe_ends err = make_pipe();
   if (options.stderr_is_full) fill_up(err.write);
+  if (options.stdout_is_non_blocking) ::fcntl(out.write, F_SETFL, O_NONBLOCK);
   std::vector<std::string> words = command;
   if (const char* launcher = std::getenv("KCLXX_TEST_LAUNCHER"))
     words.insert(words.begin(), launcher);

@@ -25,11 +25,13 @@ class scripted_daemon {
   static constexpr std::chrono::seconds answer_limit{20};
   struct start_options {
     /// A file that is the child's stdin; empty: a pipe.
-    std::string input_file;
+    std::string input_file{};
     /// Variables in addition to the environment of this process, NAME=VALUE.
-    std::vector<std::string> environment;
+    std::vector<std::string> environment{};
     /// The child's stderr is a full pipe that nobody reads.
     bool stderr_is_full = false;
+    /// The child's stdout has O_NONBLOCK, as a parent may leave it.
+    bool stdout_is_non_blocking = false;
   };
 
   explicit scripted_daemon(std::vector<std::string> command) : scripted_daemon(command, {}) {}

@@ -66,30 +66,31 @@ class store {
   virtual void remove(std::span<const std::string> names) = 0;
 };
 
-/// Opens the store at a location: a bucket of S3 for `s3://BUCKET` or `s3://BUCKET/PREFIX`, and a folder
-/// for anything else.
+/// Opens the store at a location: a bucket of S3 for `s3://BUCKET` or `s3://BUCKET/PREFIX`, and a
+/// folder for anything else.
 ///
-/// A folder. Its file system needs hard links, and no locks: local file systems, NFS 4 mounted `hard`,
-/// EFS and CephFS are fit. Several hosts may share it. SMB, FAT and S3 mounted by FUSE have no hard
-/// links, and are refused. The store never makes the folder. When its path leads to another folder or
-/// nowhere, as after an unmount, each function throws until it leads back. Name a folder inside of a
-/// mounted volume, and not the mount point, which exists without the volume, too.
+/// A folder. Its file system needs hard links, and no locks: local file systems, NFS 4 mounted
+/// `hard`, EFS and CephFS are fit. Several hosts may share it. SMB, FAT and S3 mounted by FUSE have
+/// no hard links, and are refused. The store never makes the folder. When its path leads to another
+/// folder or nowhere, as after an unmount, each function throws until it leads back. Name a folder
+/// inside of a mounted volume, and not the mount point, which exists without the volume, too.
 ///
-/// A bucket, of AWS or of a server that has `If-None-Match: *` for PutObject: the first put_if_absent
-/// finds out, and throws when the server ignores it. Requests are PutObject, GetObject, HeadObject,
-/// CopyObject, DeleteObject and ListObjectsV2. Up to 16 are made at the same time. A request that fails
-/// for a reason that may pass (no answer, 409, 429, 5xx) is tried five times, with about 5 s of waits.
-/// The environment has the settings, under the names that AWS's SDKs use: AWS_REGION or
-/// AWS_DEFAULT_REGION; AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL for a server that is not AWS's.
-/// Credentials come from the first of these sources, and are renewed before they expire:
+/// A bucket, of AWS or of a server that has `If-None-Match: *` for PutObject: the first
+/// put_if_absent finds out, and throws when the server ignores it. Requests are PutObject,
+/// GetObject, HeadObject, CopyObject, DeleteObject and ListObjectsV2. Up to 16 are made at the same
+/// time. A request that fails for a reason that may pass (no answer, 409, 429, 5xx) is tried five
+/// times, with about 5 s of waits. The environment has the settings, under the names that AWS's
+/// SDKs use: AWS_REGION or AWS_DEFAULT_REGION; AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL for a server
+/// that is not AWS's. Credentials come from the first of these sources, and are renewed before they
+/// expire:
 /// - AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN
 /// - AWS_WEB_IDENTITY_TOKEN_FILE and AWS_ROLE_ARN, by STS
 /// - AWS_CONTAINER_CREDENTIALS_RELATIVE_URI or _FULL_URI, of ECS and EKS Pod Identity
 /// - those of the EC2 instance (IMDSv2), unless AWS_EC2_METADATA_DISABLED is "true"
 ///
 /// Errors: std::system_error when there is no such folder, or it has no hard links. A bucket is not
-/// asked yet: std::invalid_argument when its name is empty, or no region is set. Later errors have the
-/// server's own words, such as those about a wrong region or clock.
+/// asked yet: std::invalid_argument when its name is empty, or no region is set. Later errors have
+/// the server's own words, such as those about a wrong region or clock.
 [[nodiscard]] std::shared_ptr<store> open_store(const std::string& location);
 
 /// For failure_policy::is_outage: each std::system_error is an outage, but for a name that is too

@@ -74,9 +74,9 @@ handler_source source_of(Handler&& handler) {
     using handler_of_shard = std::remove_cvref_t<
         std::invoke_result_t<stored&, const shard_context&, const executor_type&>>;
     return {[shared](const shard_context& shard, const executor_type& executor) {
-              auto handler = std::make_shared<handler_of_shard>((*shared)(shard, executor));
-              kclxx::detail::require_function<handler_of_shard>(*handler);
-              return held(std::move(handler));
+              auto made_handler = std::make_shared<handler_of_shard>((*shared)(shard, executor));
+              kclxx::detail::require_function<handler_of_shard>(*made_handler);
+              return held(std::move(made_handler));
             },
             true};
   } else {

@@ -152,7 +152,7 @@ class parsed_records {
  private:
   using result = std::variant<std::exception_ptr, Value>;
 
-  std::mutex mutex_;
+  std::mutex mutex_;  // guards results_
   std::map<sequence_position, result> results_;
 };
 

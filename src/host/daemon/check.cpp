@@ -299,10 +299,12 @@ const key_row key_rows[] = {
      "Remove it, or write more than the slowest batch takes."},
     {warning, "maxActiveThreads",
      [](const checked_file& file, const property& entry) {
+       // Without a limit a worker takes all shards that there are; no machine has so many children.
+       constexpr std::int64_t unlimited = 10'000;
        const property* const leases = file.at("maxLeasesForWorker");
-       const std::int64_t shards = leases == nullptr ? 0 : number_in(*leases).value_or(0);
+       const std::int64_t limit = leases == nullptr ? 0 : number_in(*leases).value_or(0);
        const auto threads = number_in(entry);
-       return threads && *threads > 0 && (shards <= 0 || *threads < shards + 2);
+       return threads && *threads > 0 && *threads < (limit <= 0 ? unlimited : limit) + 2;
      },
      "{key} is {value}",
      "A shard keeps one thread of this pool, and the worker two. With more shards than that every "
@@ -335,14 +337,18 @@ const key_row key_rows[] = {
      "Write 1000 or more."},
     {warning, "",
      [](const checked_file& file, const property& entry) {
-       constexpr std::int64_t day = 24 * 60 * 60 * 1000;
-       return canonical_key(entry.key, file.kcl()).ends_with("Millis") &&
-              number_in(entry).value_or(0) > day;
+       // The key's name has the unit.
+       const std::string key = canonical_key(entry.key, file.kcl());
+       const std::int64_t second = boost::icontains(key, "millis")      ? 1000
+                                   : boost::ends_with(key, "InSeconds") ? 1
+                                                                        : 0;
+       constexpr std::int64_t day = 24 * 60 * 60;
+       return second != 0 && number_in(entry).value_or(0) > day * second;
      },
      "{key} is {value}, more than a day",
      "The worker waits so long before it looks, tries again or gives up. A shard that waits for "
      "that is silent.",
-     "It is in milliseconds: write less."},
+     "Write less; the key's name has the unit."},
     {warning, "fanoutConfig.", polls_by_mode, no_effect, "retrievalMode is POLLING.", one_of_them},
     {warning, "maxRecords", fans_out_by_mode, no_effect, "retrievalMode is FANOUT.", one_of_them},
     {warning, "idleTimeBetweenReadsInMillis", fans_out_by_mode, no_effect,

@@ -27,7 +27,7 @@ struct task_thread::state {
 
 task_thread::task_thread() : state_(std::make_shared<state>()) {}
 
-task_thread::~task_thread() {
+void task_thread::end() noexcept {
   const std::lock_guard lock(state_->mutex);
   state_->is_ending = true;
   state_->has_work.notify_one();
@@ -58,8 +58,9 @@ bool task_thread::drain(std::chrono::steady_clock::time_point deadline) {
 void task_thread::abandon() noexcept {
   std::list<std::function<void()>> dropped;  // user code: destroyed without the lock
   const std::lock_guard lock(state_->mutex);
-  state_->is_abandoned = true;
+  state_->is_abandoned = state_->is_ending = true;
   dropped.swap(state_->tasks);
+  state_->has_work.notify_one();
   if (!state_->is_busy) state_->is_drained.notify_all();
 }
 

@@ -9,15 +9,15 @@
 namespace kclxx::io {
 
 /// A thread that runs functions in the order of their posting, for what must hold up neither the
-/// library's other threads nor the end of a session. The first post() starts it, and it lives as
-/// long as this object, however much time lies between two functions. A function does not throw.
+/// library's other threads nor the end of a session. The first post() starts it, and it lives until
+/// end(), however much time lies between two functions. A function does not throw.
 ///
 /// Thread safety: all functions from any thread.
 class task_thread {
  public:
   task_thread();
-  /// Does not wait. The functions that were posted still run, and then the thread ends.
-  ~task_thread();
+  /// Calls end().
+  ~task_thread() { end(); }
   task_thread(const task_thread&) = delete;
   task_thread& operator=(const task_thread&) = delete;
 
@@ -30,7 +30,11 @@ class task_thread {
   void post(std::function<void()> task) noexcept;
   /// Waits until no function runs or waits. False when the deadline passed first.
   bool drain(std::chrono::steady_clock::time_point deadline);
-  /// Drops the functions that have not begun, and everything that is posted from now on.
+  /// Lets the thread end when the functions that were posted have run. Does not wait for it. No
+  /// function may be posted any more.
+  void end() noexcept;
+  /// Drops the functions that have not begun, and everything that is posted from now on. The thread
+  /// ends as with end().
   void abandon() noexcept;
 
  private:

@@ -31,10 +31,9 @@ dispatcher::dispatcher(failure_policy policy, const parallel_options& options,
       is_async_(is_async),
       window_(options, is_async) {}
 
-/// Calls `body` with the time and the mutex held. All changes are made through it, but for those of
-/// the callbacks' thread, which looks anyway before it waits or ends. It wakes that thread when the
-/// next look is earlier than planned. Once the mutex is released it calls the service, and destroys
-/// what may be user code.
+/// Calls `body` with the mutex held, and then wakes the callbacks' thread if that has to look
+/// earlier than it planned. The callbacks' thread itself need not use it: it looks before it waits
+/// or ends. What may be user code is destroyed once the mutex is released.
 template <class Body>
 void dispatcher::change(Body body) {
   copies_.leave_if_copied();
@@ -53,22 +52,17 @@ void dispatcher::change(Body body) {
   if (effects.notify) service_->notify();
   if (effects.timer) start_timer(*effects.timer);
   if (!are_fewer_stuck) return;
-  observe_in_order([this](time_point time) { return std::optional(window_.stuck(time)); });
+  observe_in_order([this](time_point time) { return std::optional(window_.stuck_event(time)); });
 }
 
 /// For a thread of the pool. What is thrown is of user code that must not throw, and ends the
-/// session.
+/// session. When no timer can be started for it, the next callback throws it.
 template <class Body>
 void dispatcher::guarded(Body body) noexcept {
-  try {
-    body();
-  } catch (...) {
-    const auto exception = std::current_exception();
-    try {
-      change([&](time_point) { set_failure(exception, phase::fails); });
-    } catch (...) {  // NOLINT(bugprone-empty-catch): the next callback throws it
-    }
-  }
+  auto exception = exception_of(body);
+  if (!exception) return;
+  exception_of(
+      [&] { change([&](time_point) { set_failure(std::move(exception), phase::fails); }); });
 }
 
 // When the callbacks' thread looks again.
@@ -82,7 +76,7 @@ bool dispatcher::has_reached(goal awaited) const {
 /// When a callback that waits requests the next checkpoint. Unset while no record has become
 /// complete since the last one.
 std::optional<dispatcher::time_point> dispatcher::next_checkpoint() const {
-  if (window_.first() == requested_) return std::nullopt;
+  if (window_.first() == requested_up_to_) return std::nullopt;
   return last_request_ + report_interval;
 }
 
@@ -90,10 +84,10 @@ look_situation dispatcher::situation(time_point now) const {
   look_situation found{.now = now,
                        .has_failure = has_failed(),
                        .takes_records = may_begin(now),
-                       .needs_runner = runners_wanted() > 0,
                        .next_stuck = window_.next_stuck(),
                        .next_retry = window_.next_retry()};
   if (undecided_.empty() && window_.can_begin()) found.next_probe = failures_.next_probe();
+  found.needs_runner = found.next_probe && runners_wanted() > 0;
   if (!waits_) return found;
   found.waits = {has_reached(waits_->awaited), waits_->deadline, next_checkpoint()};
   // A callback that waits for the last handlers knows of the failure.
@@ -155,9 +149,9 @@ void dispatcher::post_runners() {
   }
 }
 
-/// Takes one record after the other until it finds none. A runner leaves, and whoever makes a
-/// record ready posts a new one, while the same lock is held: so no record waits without a runner.
-/// Only an open circuit turns runners away. Then the callbacks' thread posts one at the next probe.
+/// Takes one record after the other, and leaves when it finds none. It leaves under the lock under
+/// which records become ready and runners are posted: so no record waits without a runner. An open
+/// circuit turns runners away; then the callbacks' thread posts one at the next probe.
 void dispatcher::run() noexcept {
   guarded([&] {
     for (;;) {
@@ -186,12 +180,8 @@ void dispatcher::run() noexcept {
 }
 
 void dispatcher::call_handler(const window::begun_attempt& begun) {
-  std::exception_ptr thrown;
-  try {
-    std::get<record_handler::of_shard> (*handler_)(*begun.record, *shard_);
-  } catch (...) {
-    thrown = std::current_exception();
-  }
+  auto thrown =
+      exception_of([&] { std::get<record_handler::of_shard> (*handler_)(*begun.record, *shard_); });
   if (!thrown) return complete(begun.id);
   std::optional<pending_failure> failed;
   change([&](time_point now) { failed = end_failed_handler(begun.id, std::move(thrown), now); });
@@ -201,15 +191,12 @@ void dispatcher::call_handler(const window::begun_attempt& begun) {
 /// Calls an async_record_handler. When it throws, its completion may be kept, or was reported or
 /// dropped before: by this thread or by any other.
 void dispatcher::start_handler(const window::begun_attempt& begun) {
-  std::exception_ptr thrown;
-  try {
+  auto thrown = exception_of([&] {
     std::get<async_record_handler::of_shard> (*handler_)(
         detail::taken_record::completion_of(
             {weak_from_this(), begun.id, begun.batch, *begun.record}),
         *shard_);
-  } catch (...) {
-    thrown = std::current_exception();
-  }
+  });
   if (!thrown) return;
   bool was_complete = false;
   change([&](time_point now) {
@@ -372,12 +359,14 @@ void dispatcher::touch(const attempt_id& id) {
 
 // The callbacks' thread.
 
-/// Without an open callback a timer does what has to be done meanwhile.
+/// Runs a callback. Attempts may begin until `last_begin`. Between two callbacks a timer does what
+/// has to be done.
 template <class Body>
-void dispatcher::callback(Body body) {
+void dispatcher::callback(time_point last_begin, Body body) {
   {
     const std::lock_guard lock(mutex_);
     is_in_callback_ = true;
+    last_begin_ = last_begin;
   }
   body();  // when it throws, no record is processed any more
   change([this](time_point) { is_in_callback_ = false; });
@@ -386,7 +375,7 @@ void dispatcher::callback(Body body) {
 void dispatcher::process(const record_batch& delivered) {
   // The records that a daemon repeats (P69) are complete, or in the window.
   const record_batch batch = last_admitted_ ? delivered.after(*last_admitted_) : delivered;
-  callback([&] {
+  callback(time_point::max(), [&] {
     if (!pool_ && !batch.empty()) {
       const std::size_t threads_of_async = failures_.parks() ? 2 : 1;
       auto pool = service_->make_thread_pool(is_async_ ? threads_of_async : options_.lanes);
@@ -404,7 +393,6 @@ void dispatcher::process(const record_batch& delivered) {
       const auto now = service_->now();
       {
         const std::lock_guard lock(mutex_);
-        last_begin_ = time_point::max();
         admitted += window_.admit(batch, admitted, now, keys);
         post_runners();
         is_full = admitted < batch.size();
@@ -419,22 +407,15 @@ void dispatcher::process(const record_batch& delivered) {
   });
 }
 
-void dispatcher::end_begins_at(time_point time) {
-  const std::lock_guard lock(mutex_);
-  last_begin_ = time;
-}
-
 void dispatcher::finish_shard() {
-  callback([&] {
-    end_begins_at(time_point::max());
+  callback(time_point::max(), [&] {
     if (wait(goal::empty_window, time_point::max())) service_->async_checkpoint(std::nullopt, {});
   });
 }
 
 void dispatcher::drain() {
-  callback([&] {
-    const auto deadline = service_->now() + options_.drain_timeout;
-    end_begins_at(deadline);
+  const auto deadline = service_->now() + options_.drain_timeout;
+  callback(deadline, [&] {
     static_cast<void>(wait(goal::empty_window, deadline));
     if (stop_.stop_requested()) return;  // nothing more is persisted
     request_checkpoint();
@@ -533,8 +514,8 @@ void dispatcher::request_checkpoint() {
   std::optional<sequence_position> position;
   {
     const std::lock_guard lock(mutex_);
-    if (window_.first() == requested_) return;
-    requested_ = window_.first();
+    if (window_.first() == requested_up_to_) return;
+    requested_up_to_ = window_.first();
     last_request_ = now;
     position = window_.watermark();
   }

@@ -137,11 +137,10 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
 
   // The callbacks' thread.
   template <class Body>
-  void callback(Body body);
+  void callback(time_point last_begin, Body body);
   bool wait(goal awaited, time_point deadline);
   [[nodiscard]] time_point begin_wait(goal awaited, time_point deadline);
   [[noreturn]] void throw_failure();
-  void end_begins_at(time_point time);
   void request_checkpoint();
   void start_timer(time_point time);
   void on_timer(time_point due);
@@ -187,7 +186,7 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   std::optional<detail::shard_service::timer_id> timer_id_;
 
   // What was reported last.
-  ordinal requested_ = 0;  // window::first() when a checkpoint was requested
+  ordinal requested_up_to_ = 0;  // window::first() when a checkpoint was requested
   time_point last_request_{};
   time_point last_window_event_{};
   bool was_window_empty_ = true;

@@ -200,17 +200,15 @@ failure_handling::failure_handling(failure_policy policy, const shard_context& s
       circuit_(policy_, unit) {
   service_->track_completion();
   if (policy_.bad_record != bad_record::park) return;
-  try {
-    prepare_lot();
-  } catch (...) {
-    const auto thrown = std::current_exception();
-    if (is_lease_gone(thrown)) throw;
-    shard_.log(log_level::error, message_of(thrown) +
-                                     "; a record that has to be parked will be tried again until "
-                                     "it can be");
-  }
+  const auto thrown = exception_of([this] { prepare_lot(); });
+  if (!thrown) return;
+  if (is_lease_gone(thrown)) std::rethrow_exception(thrown);
+  shard_.log(
+      log_level::error,
+      message_of(thrown) + "; a record that has to be parked will be tried again until it can be");
 }
 
+/// Several runners may do this at the same time: a parking lot allows that.
 void failure_handling::prepare_lot() {
   if (is_lot_prepared_) return;
   policy_.lot->prepare(shard_);
@@ -340,13 +338,10 @@ void failure_handling::park(std::span<failure> failures) {
                            message_of(failed.thrown)});
   }
   if (to_park.empty()) return;
-  std::exception_ptr thrown;
-  try {
+  const auto thrown = exception_of([&] {
     prepare_lot();
     policy_.lot->park(shard_, bad_records);
-  } catch (...) {
-    thrown = std::current_exception();
-  }
+  });
   for (std::size_t i = 0; i < to_park.size(); ++i) {
     failure& failed = *to_park[i];
     if (!thrown) {
@@ -374,7 +369,7 @@ void failure_handling::park(std::span<failure> failures) {
 
 bool failure_handling::close() {
   const auto ended = circuit_.on_success(shard_.now());
-  if (!ended) return false;
+  if (!ended) return false;  // it was closed, or another thread's success has closed it
   is_failure_logged_ = false;
   shard_.log(log_level::info,
              "the circuit is closed: an attempt succeeded, after " +

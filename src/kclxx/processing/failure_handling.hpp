@@ -120,6 +120,17 @@ struct failed_attempts {
   circuit::record_state at_circuit{};
 };
 
+/// Calls the function, and returns what it throws. Null when it returns.
+template <class Function>
+std::exception_ptr exception_of(Function&& call) {
+  try {
+    std::forward<Function>(call)();
+    return nullptr;
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
 /// The event of an attempt. `thrown` is null when it succeeded.
 observer::record_attempted attempt_event(const record& attempted, int attempt,
                                          std::chrono::nanoseconds duration,
@@ -165,12 +176,7 @@ class failure_handling {
       return copies_.leave_if_copied();
     }
     const auto began = shard_.now();
-    std::exception_ptr thrown;
-    try {
-      std::forward<Function>(call)();
-    } catch (...) {
-      thrown = std::current_exception();
-    }
+    const auto thrown = exception_of(std::forward<Function>(call));
     copies_.leave_if_copied();
     if (!shard_.stop_token().stop_requested()) {
       service_->observe(attempt_event(first, attempts.count + 1, shard_.now() - began, thrown));

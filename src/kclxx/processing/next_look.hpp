@@ -18,7 +18,7 @@ struct look_situation {
   bool has_failure = false;
   /// Attempts may begin: no stop, no failure, and no drain that has taken its time.
   bool takes_records = true;
-  /// A record could begin, and no runner is there that would begin it.
+  /// No runner is there that would begin the probe.
   bool needs_runner = false;
   optional_time next_stuck{};
   optional_time next_retry{};

@@ -199,7 +199,7 @@ void window::start_stuck_clock(attempt& watched, time_point now) noexcept {
   if (report) next_stuck_ = std::min(next_stuck_.value_or(*report), *report);
 }
 
-observer::handlers_stuck window::stuck(time_point now) const {
+observer::handlers_stuck window::stuck_event(time_point now) const {
   observer::handlers_stuck event{.handlers = stuck_};
   for (const attempt& running : attempts_) {
     if (running.reports == 0) continue;
@@ -234,7 +234,7 @@ std::vector<stuck_report> window::take_stuck(time_point now) {
   std::vector<stuck_report> reports;
   for (const attempt& stuck_attempt : due) {
     const entry& owner = entry_of(stuck_attempt.id.record_number);
-    auto event = stuck(now);
+    auto event = stuck_event(now);
     event.position = owner.record->position();
     event.partition_key = std::string(owner.record->partition_key().value_or(""));
     event.attempt = stuck_attempt.id.attempt;

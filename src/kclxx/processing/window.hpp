@@ -116,9 +116,10 @@ class window {
 
   /// How many handlers run.
   [[nodiscard]] std::size_t handlers() const noexcept { return handlers_; }
-  /// How many attempts were reported as stuck, and for how long the oldest has run.
+  /// How many attempts were reported as stuck, and have made no progress since.
   [[nodiscard]] std::size_t stuck() const noexcept { return stuck_; }
-  [[nodiscard]] observer::handlers_stuck stuck(time_point now) const;
+  /// How many that are, and for how long the oldest of them has run.
+  [[nodiscard]] observer::handlers_stuck stuck_event(time_point now) const;
   /// No attempt is to be reported as stuck before this time.
   [[nodiscard]] const std::optional<time_point>& next_stuck() const noexcept { return next_stuck_; }
   /// The reports that are due. The next one on an attempt is due after twice the time of the last.

@@ -88,11 +88,11 @@ void shard_host::run() noexcept {
   finish_user_code();
   driver_.processor().destroy();
   copies_.leave_if_copied();
-  // The processor's destructor may have logged, and an observer's failure is logged: so the log
-  // function ends last.
+  // The processor's destructor may have logged, and an observer's failure is logged, so the log
+  // function ends last. A checkpointer may keep this object alive, but not its threads.
   finish_observation(clock::now() + last_logs);
   finish_user_code();
-  tasks_.end_log_function();
+  tasks_.end();
 }
 
 void shard_host::run_callbacks() {

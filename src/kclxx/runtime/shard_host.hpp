@@ -46,7 +46,7 @@ inline constexpr std::chrono::milliseconds least_teardown{500};
 /// has threads of its own, and so have the lines of the log (user_tasks).
 ///
 /// While a thread has the lock, it waits for nobody and runs no user code. Without memory, threads
-/// or descriptors the process ends (decisions.md).
+/// or descriptors the process ends (docs/architecture.md).
 /// Thread safety: all functions from any thread, except where a group says otherwise.
 /// Lifetime: checkpointers keep it alive. After run() it calls only the handlers of late calls of
 /// async_checkpoint.

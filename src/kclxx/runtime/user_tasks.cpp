@@ -50,6 +50,7 @@ user_tasks::user_tasks(const run_options& options, int log_descriptor)
 
 void user_tasks::request_stop() {
   stop_callbacks_.post([source = stop_]() mutable { source.request_stop(); });
+  stop_callbacks_.end();
   is_stop_posted_ = true;
 }
 
@@ -68,7 +69,8 @@ void user_tasks::finish() {
   stop_callbacks_.drain(time_point::max());
 }
 
-void user_tasks::end_log_function() {
+void user_tasks::end() {
+  handlers_.end();
   if (!log_) return;
   log_->abandon();
   log_->drain(time_point::max());

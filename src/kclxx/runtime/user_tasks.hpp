@@ -55,8 +55,9 @@ class user_tasks {
   [[nodiscard]] std::stop_token stop_token() const { return stop_.get_token(); }
   /// Waits until the user code of all three kinds has returned.
   void finish();
-  /// Ends the calls of the log function. A thread of the user's may still log, without effect.
-  void end_log_function();
+  /// After finish(): ends the threads of handlers and the log function. A thread of the user's may
+  /// still log, without effect.
+  void end();
   /// Waits until log functions and handlers have returned. False when the deadline passed first.
   bool drain(time_point deadline) {
     return handlers_.drain(deadline) && (!log_ || log_->drain(deadline));

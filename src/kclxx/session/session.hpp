@@ -43,8 +43,8 @@ class close_records {
 };
 
 /// shutdownRequested: the last chance. It is awaited, and retried until shutdown_retry_limit has
-/// passed since the callback's return (P46). Calls that wait in the callback have the same time from
-/// the request on. One try is made in any case, even if a backoff would outlast the limit.
+/// passed since the callback's return (P46). Calls that wait in the callback have the same time
+/// from the request on. One try is made in any case, even if a backoff would outlast the limit.
 class close_shutdown {
  public:
   explicit close_shutdown(time_point last_retry) : last_retry_(last_retry) {}

@@ -683,7 +683,7 @@ void add_options(CLI::App& command, feed_options& options) {
             std::error_code error;
             const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
             if (error) {
-              throw CLI::ValidationError(
+              cannot_set_up(
                   "--transcript starts this program, found by /proc, which is not mounted here: "
                   "mount -t proc proc /proc");
             }

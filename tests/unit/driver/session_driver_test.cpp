@@ -476,7 +476,7 @@ TEST_CASE("warnings that were left out are counted in the log when the session e
 }
 
 TEST_CASE("a line tells when the lease begins, and one when and why it ends", "[driver][log]") {
-  driven_child child;
+  driven_host child;
   const std::string start = GENERATE("TRIM_HORIZON", "90");
   child.receive_and_run(R"({"action":"initialize","shardId":"s","sequenceNumber":")" + start +
                         "\"}");

@@ -44,6 +44,28 @@ TEST_CASE("one thread runs all tasks, though it has nothing to do between them",
   CHECK(count == 3);
 }
 
+TEST_CASE("the thread ends when it is told to, and has run all tasks", "[task_thread]") {
+  struct at_thread_end {
+    ~at_thread_end() { ended->set_value(); }
+    std::promise<void>* ended;
+  };
+  const int how = GENERATE(0, 1, 2);
+  std::promise<void> ended;
+  auto tasks = std::make_unique<task_thread>();
+  int count = 0;
+  tasks->post([&] {
+    static thread_local at_thread_end of_thread;
+    of_thread.ended = &ended;
+    ++count;
+  });
+  if (how == 2) REQUIRE(tasks->drain(clock::time_point::max()));  // abandon() would drop it
+  if (how == 0) tasks.reset();
+  if (how == 1) tasks->end();
+  if (how == 2) tasks->abandon();
+  CHECK(ended.get_future().wait_for(20s) == std::future_status::ready);
+  CHECK(count == 1);
+}
+
 TEST_CASE("draining waits for the task that is running, until its deadline", "[task_thread]") {
   std::promise<void> release;
   task_thread tasks;

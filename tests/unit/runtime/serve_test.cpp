@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <random>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <sys/socket.h>
 #include <thread>
@@ -357,6 +358,28 @@ TEST_CASE("the log function is not called after serve has returned", "[serve]") 
   kept.reset();
   CHECK(eventually([&] { return calls.use_count() == 1; }));  // the function is gone
   CHECK(*calls == 1);
+}
+
+TEST_CASE("a callback that follows the decision to stop sees the stop", "[serve]") {
+  class observing final : public record_processor {
+   public:
+    observing(const shard_context& shard, std::promise<bool>& seen)
+        : token_(shard.stop_token()), seen_(seen) {}
+    void process_records(record_batch, const checkpointer&) override {}
+    void lease_lost() override { seen_.set_value(token_.stop_requested()); }
+
+   private:
+    std::stop_token token_;
+    std::promise<bool>& seen_;
+  };
+  std::promise<bool> seen;
+  served_shard shard(
+      [&](const shard_context& context) { return std::make_unique<observing>(context, seen); });
+  shard.initialize("shard-0");
+  shard.send(R"({"action":"leaseLost"})");
+  shard.expect_status("leaseLost");
+  CHECK(seen.get_future().get());
+  CHECK(shard.end() == exit_status::ok);
 }
 
 TEST_CASE("a handler that is given in after the session's end gets daemon_gone", "[serve]") {

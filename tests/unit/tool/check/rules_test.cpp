@@ -191,7 +191,7 @@ TEST_CASE("a child that starts again gets what follows its position, wherever th
 
 TEST_CASE("a refused checkpoint of a batch that comes twice is a hint when nothing is lost",
           "[check]") {
-  const auto each = [](bool keeps_last) {
+  const auto checkpoints_each = [](bool keeps_last) {
     return [=](const std::string& line) {
       lines said;
       for (const char* number : {"101", "103", "104", "106"}) {
@@ -204,10 +204,10 @@ TEST_CASE("a refused checkpoint of a batch that comes twice is a hint when nothi
       return said;
     };
   };
-  const auto kept = run_rule("batch-twice", each(true));
+  const auto kept = run_rule("batch-twice", checkpoints_each(true));
   CHECK(kept.is == verdict::passed);
   CHECK(contains(kept.seen, "was refused: 103/0 was persisted"));
-  CHECK(run_rule("batch-twice", each(false)).is == verdict::failed);
+  CHECK(run_rule("batch-twice", checkpoints_each(false)).is == verdict::failed);
 }
 
 TEST_CASE("from a checkpoint that the child may repeat on it has --retry-limit for the step",
