@@ -56,8 +56,8 @@ class kept_gaps : public observer {
 };
 
 /// A worker that gets its shard at the kit's start.
-struct worker {
-  explicit worker(std::optional<milliseconds> retention)
+struct watched_worker {
+  explicit watched_worker(std::optional<milliseconds> retention)
       : daemon([](const record_batch&) {}, {.retention = retention, .observers = {seen}}) {}
   /// A record that has arrived so long ago.
   void deliver(milliseconds age) {
@@ -76,7 +76,7 @@ constexpr std::optional<milliseconds> unknown = std::nullopt;
 
 TEST_CASE("a stored position that is older than the retention is told of with the first record",
           "[testing][gap]") {
-  worker of_the_shard(24h);
+  watched_worker of_the_shard(24h);
   auto& daemon = of_the_shard.daemon;
   const auto& gaps = of_the_shard.seen->gaps;
   const sequence_position stored(number_at(start - 30h));
@@ -117,7 +117,7 @@ TEST_CASE("a gap is suspected if the first record is about as old as the retenti
       {unknown, 1000h, 24h - 30min},
   }));
   CAPTURE(sample.stored_age / 1min, sample.first_age / 1min);
-  worker of_the_shard(sample.retention);
+  watched_worker of_the_shard(sample.retention);
   of_the_shard.daemon.initialize("shard-0",
                                  sequence_position(number_at(start - sample.stored_age)));
   of_the_shard.deliver(sample.first_age);
@@ -149,7 +149,7 @@ TEST_CASE("no gap is suspected if nothing is lost, or the shard was idle", "[tes
       {"the stream keeps records for longer than is said", 24h, 72h, 72h - 1s},
   }));
   CAPTURE(sample.what);
-  worker of_the_shard(sample.retention);
+  watched_worker of_the_shard(sample.retention);
   of_the_shard.daemon.initialize("shard-0",
                                  sequence_position(number_at(start - sample.stored_age)));
   of_the_shard.deliver(sample.first_age);
@@ -160,7 +160,7 @@ TEST_CASE("no gap is suspected if nothing is lost, or the shard was idle", "[tes
 TEST_CASE("no gap is suspected where there is no stored position, or no time is known",
           "[testing][gap]") {
   const std::string number = number_at(start - 24h);
-  worker of_the_shard(24h);
+  watched_worker of_the_shard(24h);
   auto& daemon = of_the_shard.daemon;
   SECTION("a new application, and a child shard") {
     daemon.initialize("shard-0",
@@ -181,7 +181,7 @@ TEST_CASE("no gap is suspected where there is no stored position, or no time is 
 
 TEST_CASE("a record without an arrival has the one that its sequence number encodes",
           "[testing][gap]") {
-  worker of_the_shard(24h);
+  watched_worker of_the_shard(24h);
   of_the_shard.daemon.initialize("shard-0", sequence_position(number_at(start - 30h)));
   const std::string number = number_at(start - 24h);
   of_the_shard.daemon.deliver_records({{.data = "x", .sequence_number = number}});
@@ -190,7 +190,7 @@ TEST_CASE("a record without an arrival has the one that its sequence number enco
 
 TEST_CASE("a successor at a position that was stored since is told of no gap again",
           "[testing][gap]") {
-  worker of_the_shard(24h);
+  watched_worker of_the_shard(24h);
   of_the_shard.daemon.initialize("shard-0", sequence_position(number_at(start - 30h)));
   of_the_shard.deliver(24h - 1min);
   CHECK(of_the_shard.seen->gaps.size() == 1);
