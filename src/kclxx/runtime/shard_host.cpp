@@ -454,15 +454,15 @@ void shard_host::request_stop() { tasks_.request_stop(); }
 void shard_host::run_handler(checkpoint_handler handler, std::error_code result) {
   // A handler that does not return must not keep the host alive.
   tasks_.run_handler([weak = weak_from_this(), handler = std::move(handler), result] {
-    if (const auto host = weak.lock()) host->tasks_.await_stop();
+    if (const auto self = weak.lock()) self->tasks_.await_stop();
     std::exception_ptr thrown;
     try {
       handler(result);
     } catch (...) {
       thrown = std::current_exception();
     }
-    const auto host = weak.lock();
-    if (host && thrown) host->user_code_threw("a checkpoint handler", thrown);
+    const auto self = weak.lock();
+    if (self && thrown) self->user_code_threw("a checkpoint handler", thrown);
   });
 }
 
