@@ -58,8 +58,7 @@ struct local_call {
 const std::string local_fetch = "kclxx local fetch";
 
 void write_files(const fs::path& folder, const embedded::folder& files) {
-  for (const embedded::file& file : files.files)
-    write_file(folder / file.name, file.text);
+  for (const embedded::file& file : files.files) write_file(folder / file.name, file.text);
 }
 
 using files = std::vector<fs::path>;
