@@ -99,6 +99,7 @@ void write_project(const fs::path& folder, const new_options& options) {
                                     {"\"archive: \"", '"' + options.name + ": \""},
                                     {"{{link}}", form.link},
                                     {"{{example}}", form.example},
+                                    {"{{arguments}}", form.arguments},
                                     {"{{literal}}", literal}}));
   }
   for (const char* name : {".dockerignore", ".gitignore"}) write_file(folder / name, "build/\n");

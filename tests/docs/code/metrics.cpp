@@ -3,14 +3,12 @@
 #include "metrics.hpp"
 
 #include <atomic>
-#include <chrono>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include <kclxx/observer.hpp>
@@ -50,26 +48,3 @@ clicks_program make_clicks_program() {
   // clang-format on
   return {options, make_processor};
 }
-
-namespace {
-
-/// Starts a span of OpenTelemetry's with this beginning, and ends it.
-void emit(const std::string& name, std::chrono::system_clock::time_point begin,
-          std::chrono::system_clock::time_point end, const std::string& position,
-          const std::string& error) {
-  static_cast<void>(name + position + error);
-  static_cast<void>(end - begin);
-}
-
-class tracing : public kclxx::observer {
-  void on_event(const event_source& source, const shard_event& event) override {
-    if (const auto* attempt = std::get_if<record_attempted>(&event)) {
-      emit("handle " + source.shard->stream_name.value_or("?"), source.date - attempt->duration,
-           source.date, to_string(attempt->position), attempt->error);
-    }
-  }
-};
-
-}  // namespace
-
-std::shared_ptr<kclxx::observer> make_tracing() { return std::make_shared<tracing>(); }

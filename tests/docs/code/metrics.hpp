@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <memory>
-
 #include <kclxx/kclxx.hpp>
 
 /// What a program with clicks is: its options and its processors.
@@ -12,4 +10,3 @@ struct clicks_program {
 };
 
 clicks_program make_clicks_program();
-std::shared_ptr<kclxx::observer> make_tracing();
