@@ -147,9 +147,8 @@ void add_new_command(CLI::App& app, invocation& run) {
   CLI::App& command = add_command(
       app,
       {"new",
-       "Makes a project in a new folder: a processor of records with a test, its properties, a\n"
-       "script that runs it on a local Kinesis, a Dockerfile. It is built with CMake, GoogleTest "
-       "and\n"
+       "Makes a project in a new folder: a processor of records with a test, its properties, and\n"
+       "what the commands of this kclxx need to run it. It is built with CMake, GoogleTest and\n"
        "the installed kclxx.",
        "kclxx new clicks\n  kclxx new clicks --form batches"},
       child_use::none, run);
