@@ -58,6 +58,15 @@ metrics_outputs::metrics_outputs(const metrics_options& options, log write_log, 
       cloudwatch_(detail::clamped(options.cloudwatch_interval)),
       has_file_(file_schedule_.is_on()) {}
 
+namespace {
+
+bool is_held_by_another(const std::error_code& lock_error) noexcept {
+  return lock_error == std::errc::resource_unavailable_try_again ||
+         lock_error == std::errc::permission_denied;
+}
+
+}  // namespace
+
 void metrics_outputs::start(clock::time_point now) {
   file_schedule_.start_due(now);
   cloudwatch_.start(now);
@@ -77,7 +86,7 @@ void metrics_outputs::write(const figures& current, const observer::shard_names&
     file_schedule_.start(now);
     write_file(current, names);
   }
-  if (!options_.directory.empty() && !has_file_failed_) count_leases(current, names);
+  if (!options_.directory.empty() && !has_file_failed_) count_leases(current, names, is_last);
   if (cloudwatch_.is_on() && (is_last || now >= cloudwatch_.due())) {
     cloudwatch_.start(now);
     const auto date = std::chrono::system_clock::now();
@@ -103,12 +112,16 @@ void metrics_outputs::write_file(const figures& current, const observer::shard_n
   }
 }
 
-void metrics_outputs::count_leases(const figures& current, const observer::shard_names& names) {
+/// Many children begin at the same time. A child that does not get its turn counts at its next
+/// write.
+void metrics_outputs::count_leases(const figures& current, const observer::shard_names& names,
+                                   bool is_last) {
   if (!lease_counters_) {
     lease_counters_.emplace(in_directory(options_.directory, lease_counters_file_name(names)));
   }
   const std::error_code error = lease_counters_->add(current, names);
-  if (error && !std::exchange(has_counting_failed_, true)) {
+  if (error && (is_last || !is_held_by_another(error)) &&
+      !std::exchange(has_counting_failed_, true)) {
     write_log_(log_level::warning, "cannot count leases in " + lease_counters_->path() + ": " +
                                        error.message() + " (logged once)");
   }
@@ -153,11 +166,6 @@ std::error_code lock_whole(int file) noexcept {
   struct flock whole {};
   whole.l_type = F_WRLCK;
   return ::fcntl(file, F_OFD_SETLK, &whole) == 0 ? std::error_code() : last_error();
-}
-
-bool is_held_by_another(const std::error_code& lock_error) noexcept {
-  return lock_error == std::errc::resource_unavailable_try_again ||
-         lock_error == std::errc::permission_denied;
 }
 
 /// Names this start of the machine, with all its containers; empty when that cannot be known.

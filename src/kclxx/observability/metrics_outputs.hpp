@@ -116,7 +116,7 @@ class metrics_outputs {
   };
 
   void write_file(const figures& current, const observer::shard_names& names);
-  void count_leases(const figures& current, const observer::shard_names& names);
+  void count_leases(const figures& current, const observer::shard_names& names, bool is_last);
   std::string own_text(const observer::shard_names& names);
   void log_own(const std::string& text);
   void open_file(const observer::shard_names& names);

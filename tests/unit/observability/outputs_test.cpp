@@ -379,6 +379,35 @@ TEST_CASE("children that count leases at the same moment lose no count",
   CHECK(test::contains(test::read_file(path), "stream=\"b\"} 100\n"));
 }
 
+TEST_CASE("a child that other children keep from counting leases counts them later, without a line",
+          "[observability][outputs]") {
+  watched_folder watched;
+  const metrics_options options{.directory = watched.directory};
+  metrics_outputs outputs(
+      options,
+      [&](log_level level, const std::string& text) {
+        watched.log.add({level, "", text});
+      },
+      [](const std::string&) {});
+  figures_recorder recorder;
+  recorder.record({}, observer::lease_gained{});
+  const auto write = [&](bool is_last) {
+    outputs.write(recorder.now(), {"s", "orders", "billing", {}}, {}, is_last, false);
+  };
+  io::descriptor counting(::open((watched.folder.path() / watched.lease_file).c_str(),
+                                 O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  struct flock whole {};
+  whole.l_type = F_WRLCK;
+  REQUIRE(::fcntl(counting.get(), F_OFD_SETLK, &whole) == 0);
+  write(false);
+  CHECK(watched.log.entries().empty());
+  const bool is_last = GENERATE(false, true);
+  if (!is_last) counting = {};
+  write(is_last);
+  CHECK(test::contains(watched.lease_text(), "} 1\n") == !is_last);
+  CHECK(watched.log.entries().size() == (is_last ? 1U : 0U));
+}
+
 TEST_CASE("a file of leases that is damaged counts from zero on", "[observability][outputs]") {
   const temporary_folder folder;
   const std::string path = (folder.path() / "kclxx-leases.a.b.prom").string();
