@@ -28,7 +28,18 @@ concept processes_with_checkpointer =
 template <class Function>
 concept processes_batch = std::is_invocable_v<Function&, record_batch>;
 
-/// The processor of a program that is one function. The processors of all shards share the
+/// Whether it is an empty std::function, or the like.
+template <class Function>
+[[nodiscard]] bool is_empty_function(const Function& function) {
+  // The second condition leaves lambdas out, which convert to a pointer.
+  if constexpr (std::is_pointer_v<Function> || (std::is_constructible_v<bool, const Function&> &&
+                                                !std::is_convertible_v<const Function&, bool>)) {
+    return !static_cast<bool>(function);
+  }
+  return false;
+}
+
+/// The processor of a program that is a single function. The processors of all shards share the
 /// function, since it may be move-only.
 /// Thread safety: as the function.
 template <class Function>
@@ -80,7 +91,11 @@ class processor_factory {
             detail::makes_processor<std::decay_t<Function>>))
       // NOLINTNEXTLINE(google-explicit-constructor): as std::function
       processor_factory(Function&& function)
-      : make_([shared = std::make_shared<std::decay_t<Function>>(std::forward<Function>(function))](
+      : problem_(detail::is_empty_function<std::decay_t<Function>>(function)
+                     ? std::make_exception_ptr(
+                           std::invalid_argument("the processor factory is an empty function"))
+                     : nullptr),
+        make_([shared = std::make_shared<std::decay_t<Function>>(std::forward<Function>(function))](
                   const shard_context& context) { return make(shared, context); }) {}
 
   /// What `make` returns or, when it throws, a factory that is not valid. So `run`, which reports
@@ -97,8 +112,8 @@ class processor_factory {
     }
   }
 
-  /// False for options that cannot work. `run` and `serve` then log why, and return
-  /// exit_status::start_failed before the first shard.
+  /// False for an empty function, and for options that cannot work. `run` and `serve` then log why,
+  /// and return exit_status::start_failed before the first shard.
   [[nodiscard]] bool is_valid() const noexcept { return problem_ == nullptr; }
   /// Errors: std::invalid_argument when it is not valid.
   void require_valid() const {
@@ -130,8 +145,8 @@ class processor_factory {
     }
   }
 
-  std::function<std::unique_ptr<record_processor>(const shard_context&)> make_;
   std::exception_ptr problem_;
+  std::function<std::unique_ptr<record_processor>(const shard_context&)> make_;
 };
 
 /// The factory of a processor whose constructor takes the context, or nothing:

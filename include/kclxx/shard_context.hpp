@@ -106,8 +106,8 @@ class KCLXX_EXPORT shard_context {
 
   /// Asks the daemon to stop, with SIGTERM: all shards of the worker are shut down, this one too.
   /// Callbacks go on until shutdown_requested. A supervisor starts the worker again unless its
-  /// configuration prevents it (docs/host/deployment.md). The first call of a session writes a line
-  /// to the log; further calls do nothing. Without a daemon, as under `kclxx replay` and `serve`,
+  /// configuration prevents it. The first call of a session writes a line to the log; further calls
+  /// do nothing. Without a daemon, as under `kclxx replay` and `serve`,
   /// there is nothing to stop, and only the line is written.
   void request_worker_stop() const { service_->request_worker_stop(); }
 

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <kclxx/processor_factory.hpp>
 #include <kclxx/record.hpp>
 #include <kclxx/record_batch.hpp>
 #include <kclxx/shard_context.hpp>
@@ -36,16 +37,6 @@ template <class Function, class Subject>
 concept makes_handler = std::is_invocable_v<Function&, const shard_context&> &&
     handles<std::invoke_result_t<Function&, const shard_context&>, Subject>;
 
-/// Whether it is an empty std::function, or the like.
-template <class Function>
-[[nodiscard]] bool is_empty_function(const Function& function) {
-  // The second condition leaves lambdas out, which convert to a pointer.
-  if constexpr (std::is_pointer_v<Function> || (std::is_constructible_v<bool, const Function&> &&
-                                                !std::is_convertible_v<const Function&, bool>)) {
-    return !static_cast<bool>(function);
-  }
-  return false;
-}
 /// Refuses a function that would fail at every record.
 /// Errors: std::invalid_argument.
 template <class Function>

@@ -35,8 +35,8 @@ class KCLXX_EXPORT completion {
  public:
   /// An empty one.
   completion() noexcept;
-  /// Takes the record of another one, which is empty then.
-  completion(completion&&) noexcept;
+  /// Takes the record of `source`, which then is empty.
+  completion(completion&& source) noexcept;
   /// A record that this object held, and that was not reported, counts as failed.
   completion& operator=(completion&& source) noexcept;
   ~completion();

@@ -418,6 +418,20 @@ TEST_CASE("serve refuses an input that is no descriptor", "[serve]") {
   CHECK(logged.size() == 1);
 }
 
+TEST_CASE("serve refuses a factory that is an empty function", "[serve]") {
+  std::vector<log_entry> logged;
+  const run_options options{.log = [&](const log_entry& entry) { logged.push_back(entry); }};
+  using factory = std::unique_ptr<record_processor>(const shard_context&);
+  const auto empty = GENERATE(processor_factory(std::function<void(record_batch)>()),
+                              processor_factory(std::function<factory>()),
+                              processor_factory(static_cast<factory*>(nullptr)));
+  CHECK_FALSE(empty.is_valid());
+  CHECK(serve({}, empty, options) == exit_status::start_failed);
+  REQUIRE(logged.size() == 1);
+  CHECK(logged.front().text ==
+        "cannot serve the daemon: the processor factory is an empty function");
+}
+
 TEST_CASE("a timer's function may call the library from its destructor", "[serve][timer]") {
   const auto [what, last_action] = GENERATE(table<std::string, std::string>({
       {"its only call has returned", ""},
