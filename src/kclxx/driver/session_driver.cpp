@@ -38,6 +38,11 @@ std::string text_of(const session::call& call) {
          to_string(call.batch.back().position()) + ")";
 }
 
+/// A sentinel has no sub-sequence number.
+std::string text_of(const sequence_position& position) {
+  return position.is_number() ? to_string(position) : position.sequence_number();
+}
+
 }  // namespace
 
 session::session::failure describe(const std::string& source, const std::exception_ptr& thrown) {
@@ -206,19 +211,17 @@ void session_driver::look_for_gap(const line_decoder::decoded& line) {
 
 void session_driver::log_lease_gained(const std::optional<sequence_position>& position) {
   has_lease_ = true;
-  std::string start = "without a position";
-  if (position && position->is_number()) start = "after " + to_string(*position);
-  if (position && !position->is_number()) start = "from " + position->sequence_number();
+  const std::string start = position
+                                ? (position->is_number() ? "after " : "from ") + text_of(*position)
+                                : "without a position";
   host_.log_lease("lease gained: reading begins " + start);
 }
 
 void session_driver::log_lease_ended(const std::string& reason) {
   if (!std::exchange(has_lease_, false)) return;
   const auto& persisted = session_.persisted();
-  host_.log_lease("lease ended: " + reason + "; stored position: " +
-                  (!persisted               ? "none"
-                   : persisted->is_number() ? to_string(*persisted)
-                                            : persisted->sequence_number()));
+  host_.log_lease("lease ended: " + reason +
+                  "; stored position: " + (persisted ? text_of(*persisted) : "none"));
 }
 
 /// Hands over the early line, if its turn has come.
