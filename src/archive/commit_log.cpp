@@ -188,13 +188,11 @@ bool commit_log::try_commit(std::vector<file> files, const sequence_position& po
 
   is_loaded_ = false;  // until the outcome is known
   bool may_be_committed = false;
+  bool is_made = false;
   try {
     store_->put(staged);
     may_be_committed = true;
-    if (!store_->put_if_absent(commit) && store_->get(commit.name) != commit.content) {
-      remove_staged();
-      return false;
-    }
+    is_made = store_->put_if_absent(commit);
   } catch (const outcome_unknown&) {
     // A request that is under way may still make the commit, which then needs its files.
     if (!may_be_committed) remove_staged();
@@ -202,6 +200,11 @@ bool commit_log::try_commit(std::vector<file> files, const sequence_position& po
   } catch (const std::system_error&) {
     remove_staged();
     throw;
+  }
+  // An error here leaves the staged files: the commit may be this one, whose answer was lost.
+  if (!is_made && store_->get(commit.name) != commit.content) {
+    remove_staged();
+    return false;
   }
 
   const std::vector<std::string> in_store = store_->list(log_folder_);
