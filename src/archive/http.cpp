@@ -153,9 +153,9 @@ std::string xml_text(std::string_view xml, const std::string& tag) {
   return text;
 }
 
-std::string variable(const char* name) {
+std::string variable(const char* name, std::string fallback) {
   const char* const value = std::getenv(name);
-  return value == nullptr ? "" : value;
+  return value == nullptr || *value == '\0' ? std::move(fallback) : value;
 }
 
 }  // namespace kclxx::archive

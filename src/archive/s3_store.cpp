@@ -61,8 +61,7 @@ void in_parallel(std::size_t count, const std::function<void(std::size_t)>& work
 }
 
 std::string region_of_environment() {
-  std::string region = variable("AWS_REGION");
-  if (region.empty()) region = variable("AWS_DEFAULT_REGION");
+  std::string region = variable("AWS_REGION", variable("AWS_DEFAULT_REGION"));
   if (region.empty()) throw std::invalid_argument("AWS_REGION is not set");
   return region;
 }
@@ -76,8 +75,7 @@ class s3_client {
     if (bucket_.empty()) throw std::invalid_argument("an s3:// location has no bucket");
     while (prefix_.ends_with('/')) prefix_.pop_back();
     if (!prefix_.empty()) prefix_ += '/';
-    std::string endpoint = variable("AWS_ENDPOINT_URL_S3");
-    if (endpoint.empty()) endpoint = variable("AWS_ENDPOINT_URL");
+    std::string endpoint = variable("AWS_ENDPOINT_URL_S3", variable("AWS_ENDPOINT_URL"));
     const std::string host =
         "s3." + region_ + ".amazonaws.com" + (region_.starts_with("cn-") ? ".cn" : "");
     if (!endpoint.empty()) {
