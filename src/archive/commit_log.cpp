@@ -201,7 +201,7 @@ bool commit_log::try_commit(std::vector<file> files, const sequence_position& po
     remove_staged();
     throw;
   }
-  // An error here leaves the staged files: the commit may be this one, whose answer was lost.
+  // An error of get() leaves the staged files: this attempt may be the commit, its answer lost.
   if (!is_made && store_->get(commit.name) != commit.content) {
     remove_staged();
     return false;
