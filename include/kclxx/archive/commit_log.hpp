@@ -96,7 +96,7 @@ class commit_log {
 /// 32 hexadecimal digits that no other process, nor another call, gets.
 [[nodiscard]] std::string random_name();
 
-/// What one commit asks of a store.
+/// What one commit of `files` files asks of a store, and what a stream leaves in it.
 struct commit_cost {
   std::uint64_t writes;   ///< of S3: PUT, COPY and LIST requests, which have one price
   std::uint64_t deletes;  ///< of S3: DELETE requests, which cost nothing
@@ -105,6 +105,12 @@ struct commit_cost {
 /// The cost of one commit of this many files.
 [[nodiscard]] constexpr commit_cost cost_of(std::uint64_t files) {
   return {.writes = 2 * files + 2, .deletes = files + 1, .syncs = 2 * files + 3};
+}
+/// The files that a stream makes in an hour, when each commit of a shard has a file for each
+/// tenant.
+[[nodiscard]] constexpr std::uint64_t files_an_hour(std::uint64_t tenants, std::uint64_t shards,
+                                                    std::uint64_t seconds_between_commits) {
+  return tenants * shards * 3600 / seconds_between_commits;
 }
 
 }  // namespace kclxx::archive
