@@ -188,13 +188,11 @@ bool commit_log::try_commit(std::vector<file> files, const sequence_position& po
 
   is_loaded_ = false;  // until the outcome is known
   bool may_be_committed = false;
+  bool is_made = false;
   try {
     store_->put(staged);
     may_be_committed = true;
-    if (!store_->put_if_absent(commit) && store_->get(commit.name) != commit.content) {
-      remove_staged();
-      return false;
-    }
+    is_made = store_->put_if_absent(commit);
   } catch (const outcome_unknown&) {
     // A request that is under way may still make the commit, which then needs its files.
     if (!may_be_committed) remove_staged();
@@ -202,6 +200,11 @@ bool commit_log::try_commit(std::vector<file> files, const sequence_position& po
   } catch (const std::system_error&) {
     remove_staged();
     throw;
+  }
+  // An error of get() leaves the staged files: this attempt may be the commit, its answer lost.
+  if (!is_made && store_->get(commit.name) != commit.content) {
+    remove_staged();
+    return false;
   }
 
   const std::vector<std::string> in_store = store_->list(log_folder_);
@@ -221,12 +224,14 @@ bool commit_log::try_commit(std::vector<file> files, const sequence_position& po
 /// Gives the files of the newest commit their names, and removes objects of the log that no commit
 /// needs. Several workers may do so at the same time. `log_names`: the names of the log's objects.
 void commit_log::finish(const std::string& commit_text, std::span<const std::string> log_names) {
+  nlohmann::json files;
   std::vector<renaming> renamings;
   std::vector<std::string> useless;
   try {
     const auto commit = nlohmann::json::parse(commit_text);
     if (commit.at("format") != 1) throw std::runtime_error("its format is not known");
-    for (const auto& [staged, name] : commit.at("files").items()) {
+    files = commit.at("files");
+    for (const auto& [staged, name] : files.items()) {
       renamings.push_back({staged, name.get<std::string>()});
     }
     const auto position = sequence_position::from_string(commit.at("position").get<std::string>());
@@ -243,9 +248,7 @@ void commit_log::finish(const std::string& commit_text, std::span<const std::str
     // files were just moved.
     const bool is_useless = entry.is_commit ? entry.number + kept_commits <= newest_number_
                                             : entry.is_staged && entry.number <= newest_number_;
-    const bool was_moved = std::any_of(renamings.begin(), renamings.end(),
-                                       [&](const auto& renaming) { return renaming.from == name; });
-    if (is_useless && !was_moved) useless.push_back(name);
+    if (is_useless && !files.contains(name)) useless.push_back(name);
   }
   store_->remove(useless);
 }

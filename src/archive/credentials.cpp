@@ -90,16 +90,13 @@ credential_source::expiring_credentials credential_source::fetch() {
   }
 
   if (const std::string file = variable("AWS_WEB_IDENTITY_TOKEN_FILE"); !file.empty()) {
-    std::string endpoint = variable("AWS_ENDPOINT_URL_STS");
-    if (endpoint.empty()) {
-      endpoint =
-          "https://sts." + region_ + ".amazonaws.com" + (region_.starts_with("cn-") ? ".cn" : "");
-    }
-    const std::string session = variable("AWS_ROLE_SESSION_NAME");
+    const std::string endpoint =
+        variable("AWS_ENDPOINT_URL_STS", "https://sts." + region_ + ".amazonaws.com" +
+                                             (region_.starts_with("cn-") ? ".cn" : ""));
     const std::string body = answer_to(
         {.url = endpoint + "/?Action=AssumeRoleWithWebIdentity&Version=2011-06-15&RoleArn=" +
                 url_encoded(variable("AWS_ROLE_ARN")) +
-                "&RoleSessionName=" + url_encoded(session.empty() ? "kclxx" : session) +
+                "&RoleSessionName=" + url_encoded(variable("AWS_ROLE_SESSION_NAME", "kclxx")) +
                 "&WebIdentityToken=" + url_encoded(content_of(file))},
         "STS");
     return {{xml_text(body, "AccessKeyId"), xml_text(body, "SecretAccessKey"),
@@ -123,8 +120,8 @@ credential_source::expiring_credentials credential_source::fetch() {
   if (variable("AWS_EC2_METADATA_DISABLED") == "true") {
     refuse("the environment has none, and AWS_EC2_METADATA_DISABLED is set");
   }
-  std::string instance = variable("AWS_EC2_METADATA_SERVICE_ENDPOINT");
-  if (instance.empty()) instance = "http://169.254.169.254";
+  const std::string instance =
+      variable("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://169.254.169.254");
   const std::string source = "the environment has none, and the instance's metadata";
   const std::string token = answer_to({.method = "PUT",
                                        .url = instance + "/latest/api/token",

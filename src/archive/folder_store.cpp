@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "archive/folder_store.hpp"
+
 #include <cerrno>
 #include <dirent.h>
 #include <fcntl.h>
@@ -15,7 +17,7 @@
 
 #include <kclxx/archive/commit_log.hpp>
 
-#include "archive/stores.hpp"
+#include "io/descriptor.hpp"
 
 namespace kclxx::archive {
 
@@ -35,20 +37,11 @@ auto call(Call function, const char* action, const std::string& name) {
   }
 }
 
-/// A file or folder that is open until the end of its life.
-class descriptor {
- public:
-  descriptor(int folder, const std::string& name, int flags)
-      : fd_(call([&] { return ::openat(folder, name.c_str(), flags | O_CLOEXEC, 0644); },
-                 "cannot open", name)) {}
-  descriptor(const descriptor&) = delete;
-  descriptor& operator=(const descriptor&) = delete;
-  ~descriptor() { ::close(fd_); }
-  [[nodiscard]] int get() const { return fd_; }
-
- private:
-  int fd_;
-};
+io::descriptor open_in(int folder, const std::string& name, int flags) {
+  return io::descriptor(
+      call([&] { return ::openat(folder, name.c_str(), flags | O_CLOEXEC, 0644); }, "cannot open",
+           name));
+}
 
 std::string folder_of_name(const std::string& name) {
   const std::size_t slash = name.rfind('/');
@@ -58,7 +51,7 @@ std::string folder_of_name(const std::string& name) {
 /// Makes the names in a folder durable. Some file systems need no such call, and answer that it is
 /// invalid.
 void sync_folder(int root, const std::string& folder) {
-  const descriptor opened(root, folder, O_RDONLY | O_DIRECTORY);
+  const io::descriptor opened = open_in(root, folder, O_RDONLY | O_DIRECTORY);
   if (::fsync(opened.get()) != 0 && errno != EINVAL) raise("cannot sync", folder);
 }
 
@@ -74,7 +67,7 @@ void make_folder(int root, const std::string& folder) {
 
 /// Makes a file that is durable once its folder is. When this fails nothing is left of it.
 void write_new(int root, const object& written) {
-  const descriptor file(root, written.name, O_WRONLY | O_CREAT | O_EXCL);
+  const io::descriptor file = open_in(root, written.name, O_WRONLY | O_CREAT | O_EXCL);
   try {
     for (std::string_view unwritten = written.content; !unwritten.empty();) {
       const auto count =
@@ -93,7 +86,6 @@ class folder_store final : public store {
  public:
   /// Makes and removes a link in the folder.
   explicit folder_store(const std::filesystem::path& folder);
-  ~folder_store() override { ::close(root_); }
 
   void put(std::span<const object> objects) override {
     const int folder = root();
@@ -131,7 +123,7 @@ class folder_store final : public store {
   [[nodiscard]] std::optional<std::string> get(const std::string& name) const override {
     const int folder = root();
     try {
-      const descriptor file(folder, name, O_RDONLY);
+      const io::descriptor file = open_in(folder, name, O_RDONLY);
       std::string content;
       char buffer[65536];
       for (;;) {
@@ -174,7 +166,7 @@ class folder_store final : public store {
       const std::string name = folder + '/' + entry->d_name;
       struct stat about {};
       if (std::string_view(entry->d_name).starts_with('.')) continue;
-      if (::fstatat(root_, name.c_str(), &about, 0) == 0 && S_ISDIR(about.st_mode)) {
+      if (::fstatat(root_.get(), name.c_str(), &about, 0) == 0 && S_ISDIR(about.st_mode)) {
         for (std::string& inner : list(name)) names.push_back(std::move(inner));
       } else {
         names.push_back(name);
@@ -197,24 +189,22 @@ class folder_store final : public store {
   [[nodiscard]] int root() const;
 
   std::filesystem::path path_;
-  int root_;
+  io::descriptor root_;
 };
 
 folder_store::folder_store(const std::filesystem::path& folder)
     : path_(std::filesystem::absolute(folder)),
-      root_(call([&] { return ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); },
-                 "cannot open", path_.string())) {
+      root_(open_in(AT_FDCWD, path_.string(), O_RDONLY | O_DIRECTORY)) {
   // The names are always the same, so a process that is killed here leaves nothing that adds up.
   constexpr const char* probe = "_kclxx.probe";
   constexpr const char* second_name = "_kclxx.probe.link";
-  const int file = ::openat(root_, probe, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-  if (file >= 0) ::close(file);
-  const int error = ::linkat(root_, probe, root_, second_name, 0) == 0 ? 0 : errno;
-  ::unlinkat(root_, second_name, 0);
-  ::unlinkat(root_, probe, 0);
+  const int root = root_.get();
+  io::descriptor(::openat(root, probe, O_WRONLY | O_CREAT | O_CLOEXEC, 0644)).close();
+  const int error = ::linkat(root, probe, root, second_name, 0) == 0 ? 0 : errno;
+  ::unlinkat(root, second_name, 0);
+  ::unlinkat(root, probe, 0);
   // An error that may pass, such as a full disk, is left to the failure policy.
   if (error == EPERM || error == EOPNOTSUPP || error == ENOSYS) {
-    ::close(root_);
     throw std::system_error(error, std::generic_category(),
                             path_.string() + " cannot be an archive, it has no hard links");
   }
@@ -224,12 +214,12 @@ int folder_store::root() const {
   struct stat opened {};
   struct stat named {};
   if (::stat(path_.c_str(), &named) != 0) raise("the archive is gone:", path_.string());
-  if (::fstat(root_, &opened) != 0) raise("cannot read", path_.string());
+  if (::fstat(root_.get(), &opened) != 0) raise("cannot read", path_.string());
   if (named.st_dev != opened.st_dev || named.st_ino != opened.st_ino) {
     errno = ENODEV;
     raise("the archive is gone, its path leads to another folder:", path_.string());
   }
-  return root_;
+  return root_.get();
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ bool is_before_sending(CURLcode result) {
 }  // namespace
 
 http_response http_client::send(const http_request& request) {
-  static const CURLcode is_initialized = ::curl_global_init(CURL_GLOBAL_DEFAULT);
+  static const bool is_initialized = ::curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
   handle curl;
   {
     const std::lock_guard lock(mutex_);
@@ -40,7 +40,7 @@ http_response http_client::send(const http_request& request) {
     }
   }
   if (!curl) curl.reset(::curl_easy_init());
-  if (is_initialized != CURLE_OK || !curl) throw std::bad_alloc();
+  if (!is_initialized || !curl) throw std::bad_alloc();
   ::curl_easy_reset(curl.get());  // keeps connections
 
   http_response response{};
@@ -81,8 +81,8 @@ http_response http_client::send(const http_request& request) {
     if (!request.signer->session_token.empty()) {
       headers.push_back("X-Amz-Security-Token: " + request.signer->session_token);
     }
-  } else {
-    set(CURLOPT_NOPROXY, "*");  // no proxy reaches a server of this machine or its network
+  } else if (request.url.starts_with("http:")) {
+    set(CURLOPT_NOPROXY, "*");  // no proxy reaches the metadata of a container or an instance
   }
   std::unique_ptr<curl_slist, decltype(&::curl_slist_free_all)> list(nullptr,
                                                                      ::curl_slist_free_all);
@@ -93,7 +93,7 @@ http_response http_client::send(const http_request& request) {
 
   const CURLcode result = ::curl_easy_perform(curl.get());
   if (result != CURLE_OK) {
-    const std::string text = std::string(*error != '\0' ? error : ::curl_easy_strerror(result));
+    const std::string text = *error != '\0' ? error : ::curl_easy_strerror(result);
     const auto code = std::make_error_code(std::errc::not_connected);
     if (is_before_sending(result)) throw std::system_error(code, text);
     throw outcome_unknown(code, text);
@@ -153,9 +153,9 @@ std::string xml_text(std::string_view xml, const std::string& tag) {
   return text;
 }
 
-std::string variable(const char* name) {
+std::string variable(const char* name, std::string fallback) {
   const char* const value = std::getenv(name);
-  return value == nullptr ? "" : value;
+  return value == nullptr || *value == '\0' ? std::move(fallback) : value;
 }
 
 }  // namespace kclxx::archive

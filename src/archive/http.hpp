@@ -59,7 +59,7 @@ std::string url_decoded(const std::string& text);
 /// The text of the first element `tag` of an XML document; empty when there is none.
 std::string xml_text(std::string_view xml, const std::string& tag);
 
-/// The value of an environment variable; empty when it is not set.
-std::string variable(const char* name);
+/// The value of an environment variable; `fallback` when it is not set, or is empty.
+std::string variable(const char* name, std::string fallback = "");
 
 }  // namespace kclxx::archive

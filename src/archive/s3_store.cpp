@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "archive/credentials.hpp"
+#include "archive/folder_store.hpp"
 #include "archive/http.hpp"
-#include "archive/stores.hpp"
 
 namespace kclxx::archive {
 
@@ -61,8 +61,7 @@ void in_parallel(std::size_t count, const std::function<void(std::size_t)>& work
 }
 
 std::string region_of_environment() {
-  std::string region = variable("AWS_REGION");
-  if (region.empty()) region = variable("AWS_DEFAULT_REGION");
+  std::string region = variable("AWS_REGION", variable("AWS_DEFAULT_REGION"));
   if (region.empty()) throw std::invalid_argument("AWS_REGION is not set");
   return region;
 }
@@ -70,13 +69,13 @@ std::string region_of_environment() {
 /// Sends requests about one bucket. Thread safety: any thread.
 class s3_client {
  public:
+  /// `prefix`: the beginning of the names of all objects, folders or "".
   s3_client(std::string bucket, std::string prefix)
       : bucket_(std::move(bucket)), prefix_(std::move(prefix)) {
     if (bucket_.empty()) throw std::invalid_argument("an s3:// location has no bucket");
     while (prefix_.ends_with('/')) prefix_.pop_back();
     if (!prefix_.empty()) prefix_ += '/';
-    std::string endpoint = variable("AWS_ENDPOINT_URL_S3");
-    if (endpoint.empty()) endpoint = variable("AWS_ENDPOINT_URL");
+    std::string endpoint = variable("AWS_ENDPOINT_URL_S3", variable("AWS_ENDPOINT_URL"));
     const std::string host =
         "s3." + region_ + ".amazonaws.com" + (region_.starts_with("cn-") ? ".cn" : "");
     if (!endpoint.empty()) {
@@ -253,16 +252,13 @@ class s3_store final : public store {
 
 }  // namespace
 
-std::shared_ptr<store> open_bucket(std::string bucket, std::string prefix) {
-  return std::make_shared<s3_store>(std::move(bucket), std::move(prefix));
-}
-
 std::shared_ptr<store> open_store(const std::string& location) {
   constexpr std::string_view scheme = "s3://";
   if (!location.starts_with(scheme)) return open_folder(location);
   const std::string place = location.substr(scheme.size());
   const std::size_t slash = std::min(place.find('/'), place.size());
-  return open_bucket(place.substr(0, slash), place.substr(std::min(slash + 1, place.size())));
+  return std::make_shared<s3_store>(place.substr(0, slash),
+                                    place.substr(std::min(slash + 1, place.size())));
 }
 
 }  // namespace kclxx::archive

@@ -2,7 +2,6 @@
 #include "tool/command.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <exception>
 #include <iostream>
 #include <memory>
@@ -13,6 +12,7 @@
 #include "base/printable.hpp"
 #include "tool/command_error.hpp"
 #include "tool/process/cancellation.hpp"
+#include "tool/text.hpp"
 
 namespace kclxx::tool {
 
@@ -91,9 +91,7 @@ std::string printed(double number) {
 template <class Number>
 bool is_between(const std::string& text, Number min, Number max) {
   Number value{};
-  const char* const end = text.data() + text.size();
-  const auto [parsed, error] = std::from_chars(text.data(), end, value);
-  return error == std::errc() && parsed == end && value >= min && value <= max;
+  return read_number(text, value) && value >= min && value <= max;
 }
 
 CLI::Validator seconds_between(double min, double max) {

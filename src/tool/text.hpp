@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the commands of the tool print values for people.
+// How the commands of the tool print values for people, and read those that people wrote.
 #pragma once
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <string>
+#include <string_view>
+#include <system_error>
 
 #include "base/printable.hpp"
 
@@ -34,6 +37,14 @@ inline std::string to_text(std::chrono::nanoseconds time) {
   std::array<char, 40> text{};
   std::snprintf(text.data(), text.size(), "%.3g %s", seconds / best.seconds, best.name);
   return text.data();
+}
+
+/// Reads the whole text as a number, an integer also in a base. False: it is no number.
+template <class Number, class... Base>
+bool read_number(std::string_view text, Number& number, Base... base) {
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number, base...);
+  return error == std::errc() && stop == end;
 }
 
 }  // namespace kclxx::tool

@@ -421,6 +421,10 @@ class S3Archive(Archive):
                 else:
                     self.send_error(404)
 
+            def do_CONNECT(self):
+                asked[self.path] += 1
+                self.send_error(403)
+
             def answer(self, text):
                 self.send_response(200)
                 self.send_header("Content-Length", str(len(text)))
@@ -445,6 +449,10 @@ class S3Archive(Archive):
                 self.finish(store, lines(10), AWS_ACCESS_KEY_ID="", **variables)
                 self.assert_exactly_once(store, 10)
                 self.assertGreater(asked[path], 3)
+        with self.subTest("STS is reached by a proxy"):
+            self.start(self.store(), lines(1), AWS_ACCESS_KEY_ID="", HTTPS_PROXY=url,
+                       **{**sources["/"], "AWS_ENDPOINT_URL_STS": "https://sts.test"})
+            self.wait_for(lambda: asked["sts.test:443"] > 0, "the proxy is not asked")
 
 
 del Archive

@@ -370,10 +370,8 @@ constexpr rule line_rule_list[] = {
      answer_late},
     {"unread-answers", "the answers to checkpoints are read before they fill the pipe", "P39",
      "The daemon writes an answer before it reads on. A child that asks for hundreds of "
-     "checkpoints "
-     "before it reads an answer fills both pipes. The daemon and the child then wait for one "
-     "another, "
-     "and the shard hangs without a message.",
+     "checkpoints before it reads an answer fills both pipes. The daemon and the child then wait "
+     "for one another, and the shard hangs without a message.",
      unread_answers},
     {"unknown-fields-in-answer",
      "fields of the answer to a checkpoint that the child does not know are ignored", "P13",

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/feed/feed_state.hpp"
 
-#include <charconv>
 #include <cstdio>
 #include <fcntl.h>
 #include <filesystem>
@@ -12,6 +11,7 @@
 #include "tool/command_error.hpp"
 #include "tool/files.hpp"
 #include "tool/lockstep/lockstep_daemon.hpp"
+#include "tool/text.hpp"
 
 namespace kclxx::tool {
 
@@ -22,13 +22,6 @@ namespace {
 constexpr std::size_t run_digits = 12;
 constexpr std::string_view head = "kclxx feed 2\nrun ";
 constexpr const char* hexadecimal = "0123456789abcdef";
-
-/// Reads the whole text as a number. False: it is no number.
-bool parse(std::string_view text, std::uint64_t& number, int base) {
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number, base);
-  return error == std::errc() && stop == end;
-}
 
 }  // namespace
 
@@ -82,7 +75,8 @@ covered_lines feed_state::covered(const std::string& shard) const {
   std::uint64_t count = 0;
   std::uint64_t checksum = 0;
   if (blank == std::string_view::npos || line.size() == text.size() ||
-      !parse(line.substr(0, blank), count, 10) || !parse(line.substr(blank + 1), checksum, 16)) {
+      !read_number(line.substr(0, blank), count) ||
+      !read_number(line.substr(blank + 1), checksum, 16)) {
     cannot_set_up(name + " has no position, but '" + text.substr(0, 100) + "'");
   }
   return {count, checksum};

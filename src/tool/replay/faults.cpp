@@ -3,25 +3,21 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <set>
 #include <sstream>
-#include <system_error>
 #include <utility>
 
+#include "tool/text.hpp"
+
 namespace kclxx::replay {
+
+using tool::read_number;
 
 namespace {
 
 [[noreturn]] void fail(std::string_view name, std::string_view value, const char* wanted) {
   throw std::invalid_argument("the fault " + std::string(name) + "=" + std::string(value) +
                               " needs " + wanted);
-}
-
-template <class Number>
-bool read_number(std::string_view text, Number& result) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), result);
-  return error == std::errc() && end == text.data() + text.size();
 }
 
 struct drawn_fault {

@@ -300,6 +300,7 @@ TEST_CASE("a commit whose answer was lost is known by its content") {
       return inner->put_if_absent(candidate);
     }
     std::optional<std::string> get(const std::string& name) const override {
+      if (!std::exchange(is_reachable, true)) throw full_disk();
       return inner->get(name);
     }
     void move(std::span<const archive::renaming> renamings) override { inner->move(renamings); }
@@ -308,10 +309,18 @@ TEST_CASE("a commit whose answer was lost is known by its content") {
     }
     void remove(std::span<const std::string> names) override { inner->remove(names); }
     std::shared_ptr<memory_store> inner = std::make_shared<memory_store>();
+    mutable bool is_reachable = true;  ///< false: the next get() fails
   };
   const auto store = std::make_shared<retrying_store>();
-  log_over(store).commit(stream(2).batch(1, 2), files_of);
+  auto log = log_over(store);
+  log.commit(stream(2).batch(1, 2), files_of);
   CHECK(archived(*store->inner) == up_to(2));
+
+  // When the content cannot be read, the commit keeps its files, and the next call finds it.
+  store->is_reachable = false;
+  CHECK_THROWS_AS(log.commit(stream(4).batch(3, 4), files_of), std::system_error);
+  log.commit(stream(4).batch(3, 4), files_of);
+  CHECK(archived(*store->inner) == up_to(4));
 }
 
 TEST_CASE("a worker that starts ends the attempt of an earlier one, and removes its objects") {

@@ -231,7 +231,7 @@ TEST_CASE("a name that is too long for the folder is the fault of its record") {
   }
 }
 
-TEST_CASE("a record that is parked again is one object, which replay --parked reads") {
+TEST_CASE("a record that is parked again is one object") {
   const auto store = std::make_shared<archive::testing::memory_store>();
   failure_policy policy{.bad_record = bad_record::park,
                         .lot = std::make_shared<archive::parking_lot>(store)};
