@@ -7,14 +7,11 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
-
-#include <kclxx/kclxx.hpp>
-#include <kclxx/testing/worker.hpp>
 
 #include "support/catch.hpp"
 #include "support/text.hpp"
+#include "unit/processing/processing_support.hpp"
 
 using namespace kclxx;
 using namespace std::chrono_literals;
@@ -45,16 +42,6 @@ std::string number_at(milliseconds time, std::uint64_t count = 0) {
   return text;
 }
 
-class kept_gaps : public observer {
- public:
-  std::vector<gap_suspected> gaps;
-
- private:
-  void on_event(const event_source&, const shard_event& event) override {
-    if (const auto* const gap = std::get_if<gap_suspected>(&event)) gaps.push_back(*gap);
-  }
-};
-
 /// A worker that gets its shard at the kit's start.
 struct initialized_worker {
   explicit initialized_worker(std::optional<milliseconds> retention)
@@ -66,7 +53,7 @@ struct initialized_worker {
         {{.data = "x", .sequence_number = number, .approximate_arrival_timestamp = start - age}});
   }
 
-  std::shared_ptr<kept_gaps> seen = std::make_shared<kept_gaps>();
+  std::shared_ptr<test::seen_events> seen = std::make_shared<test::seen_events>();
   testing::worker worker;
 };
 
