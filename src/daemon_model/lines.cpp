@@ -97,18 +97,13 @@ std::string action_line(action_kind kind) {
   return R"({"action":")" + std::string(protocol::action_name(kind)) + R"("})";
 }
 
-std::string initialize_line(std::string_view shard_id,
-                            const std::optional<sequence_position>& position) {
+std::string initialize_line(std::string_view shard_id, const sequence_position& position) {
   std::string out = "{\"action\":\"initialize\",\"shardId\":";
   append_text(out, shard_id);
   out.append(",\"sequenceNumber\":");
-  if (position) {
-    append_text(out, position->sequence_number());
-    out.append(",\"subSequenceNumber\":");
-    append_number(out, static_cast<std::int64_t>(position->sub_sequence_number()));
-  } else {
-    out.append("null,\"subSequenceNumber\":null");
-  }
+  append_text(out, position.sequence_number());
+  out.append(",\"subSequenceNumber\":");
+  append_number(out, static_cast<std::int64_t>(position.sub_sequence_number()));
   out += '}';
   return out;
 }

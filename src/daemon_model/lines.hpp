@@ -75,9 +75,8 @@ std::ostream& operator<<(std::ostream& out, const child_message& line);
 /// The line of an action that has no fields: an ending, or shutdownRequested.
 std::string action_line(protocol::action_kind kind);
 
-/// `position`: where reading begins. A daemon that does not report it (std::nullopt) writes nulls.
-std::string initialize_line(std::string_view shard_id,
-                            const std::optional<sequence_position>& position);
+/// `position`: where reading begins.
+std::string initialize_line(std::string_view shard_id, const sequence_position& position);
 
 /// The data of a record is written as base64, a field without a value as null.
 std::string process_records_line(std::span<const record> records,

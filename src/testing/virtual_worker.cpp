@@ -356,12 +356,12 @@ void worker::virtual_worker::run_until_quiet() {
   }
 }
 
-void worker::virtual_worker::send(action_kind kind, std::string_view action, std::string line,
+void worker::virtual_worker::send(action_kind kind, std::string line,
                                   const std::optional<sequence_position>& largest) {
   seen_.note("daemon", line);
   child_->receive(std::move(line));
   daemon_model::daemon_events out;
-  consumer_->call(kind, action, largest, out);
+  consumer_->call(kind, protocol::action_name(kind), largest, out);
   take(std::move(out));
 }
 
@@ -383,8 +383,7 @@ void worker::virtual_worker::initialize(std::string_view shard_id, const sequenc
 void worker::virtual_worker::send_initialize() {
   is_initialized_ = true;
   delivered_ = lease_.checkpoint();
-  send(action_kind::initialize, protocol::action_name(action_kind::initialize),
-       daemon_model::initialize_line(shard_id_, delivered_), std::nullopt);
+  send(action_kind::initialize, daemon_model::initialize_line(shard_id_, delivered_));
 }
 
 void worker::virtual_worker::deliver(
@@ -407,8 +406,7 @@ void worker::virtual_worker::deliver_missed() {
 
 void worker::virtual_worker::deliver(delivered_records::batch batch) {
   if (batch.largest) delivered_ = std::max(delivered_, *batch.largest);
-  send(action_kind::process_records, protocol::action_name(action_kind::process_records),
-       std::move(batch.line), batch.largest);
+  send(action_kind::process_records, std::move(batch.line), batch.largest);
 }
 
 void worker::virtual_worker::call(const char* name, action_kind kind) {
@@ -422,7 +420,7 @@ void worker::virtual_worker::call(action_kind kind) {
   if (kind == action_kind::shutdown_requested && settings_.shutdown_grace) {
     child_->end_daemon_at(clock_->now() + detail::clamped(*settings_.shutdown_grace));
   }
-  send(kind, protocol::action_name(kind), daemon_model::action_line(kind), std::nullopt);
+  send(kind, daemon_model::action_line(kind));
 }
 
 void worker::virtual_worker::end_input() {

@@ -155,8 +155,8 @@ class worker::virtual_worker {
   void start_child();
   void change_lease(daemon_model::lease changed);
   void hold_lease();
-  void send(protocol::action_kind kind, std::string_view action, std::string line,
-            const std::optional<sequence_position>& largest);
+  void send(protocol::action_kind kind, std::string line,
+            const std::optional<sequence_position>& largest = std::nullopt);
   void send_initialize();
   void call(protocol::action_kind kind);
   void deliver(delivered_records::batch batch);

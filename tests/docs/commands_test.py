@@ -18,8 +18,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from pages import ROOT, blocks, pages  # noqa: E402
 
 RUN = re.compile(r"(cp|mkdir|mv|printf|seq|kclxx (replay|check|daemon check))\b")
-# Other programs, a recording that fits them, the daemon, a database, a template; one whole check is enough.
-NOT_HERE = re.compile(r"python3|build/clicks|check -- \./my_processor|node |\./processor|--expect |daemon run|clickstream|\{\{")
+# A child that furnish() does not bring; a recording that fits the child; one whole check is enough.
+NOT_HERE = re.compile(r" -- (?!\./(word_count|my_processor)\b)|--expect |check -- \./my_processor")
 HOST = re.compile(r"kclxx (daemon|health|leases|local)\b")  # a build can be without these commands
 PROGRAMS = {}
 

@@ -16,7 +16,6 @@ LIBRARIES = {"Boost": "boost/", "nlohmann_json": "nlohmann/", "CLI11": "CLI/", "
 EFFECTS = re.compile("thread|mutex|shared_mutex|condition_variable|future|semaphore|latch|barrier|iostream|fstream|csignal|"
                      r"cstdio|filesystem|[a-z/]*\.h")
 VECTORS = ("immintrin.h", "arm_neon.h")  # computing, not reaching out
-SHARED_BY_COMMANDS = ("lockstep", "process", "transcript")
 INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*(.*)", re.MULTILINE)
 
 
@@ -54,7 +53,7 @@ def why_not(row, path, header):
             return "is of a folder that this one must not know"
         if name.startswith("tool/") and path != "src/tool/main.cpp":
             other, mine = (text.split("/")[1] if text.count("/") > 1 else "" for text in (name, path.removeprefix("src/")))
-            if other and other != mine and other not in SHARED_BY_COMMANDS:
+            if other != mine and (ROOT / f"src/tool/{other}/{other}_command.cpp").exists():
                 return "is of another command"
         return None
     if name.startswith("kclxx/") or name in VECTORS:

@@ -63,6 +63,13 @@ case $mode in
     # The tool, and what the README copies for it.
     "$prefix/bin/kclxx" daemon check "$prefix/share/kclxx/properties/aws.properties" >"$work/check" || true
     grep -q 'executableName names' "$work/check" || { echo "no properties: $(<"$work/check")"; exit 1; }
+    # Who asks for a component that was not built is told what it needs.
+    find "$prefix" -name 'kclxxArchiveTargets*' -delete
+    if cmake -S "$source/samples/archive" -B "$work/archive" -DCMAKE_PREFIX_PATH="$prefix" >"$work/message" 2>&1; then
+      echo 'found a component that is not there' && exit 1
+    fi
+    tr -s ' \n' ' ' <"$work/message" | grep -q 'without its component archive, which needs libcurl' ||
+      { cat "$work/message"; exit 1; }
     ;;
   debs)
     for program in file dpkg-shlibdeps; do # which CPack needs

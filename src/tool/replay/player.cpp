@@ -219,7 +219,7 @@ bool script::cut_to_successor(action& next) {
   if (next.kind == action_kind::initialize) {
     next.content.position = persisted_;
     next.replacement =
-        daemon_model::initialize_line(next.content.shard_id.value_or(""), persisted_);
+        daemon_model::initialize_line(next.content.shard_id.value_or(""), *persisted_);
     return true;
   }
   const bool is_batch = next.content.kind == line_kind::process_records;

@@ -63,9 +63,9 @@ TEST_CASE("the daemon's lines are Jackson's bytes", "[daemon_model][P10]") {
 }
 
 TEST_CASE("the daemon escapes what JSON demands, and nothing else", "[daemon_model][P10]") {
-  CHECK(initialize_line("\"\\/\x01\t\x0b\r~", std::nullopt) ==
+  CHECK(initialize_line("\"\\/\x01\t\x0b\r~", sequence_position("7")) ==
         "{\"action\":\"initialize\",\"shardId\":\"\\\"\\\\/\\u0001\\t\\u000B\\r~\","
-        "\"sequenceNumber\":null,\"subSequenceNumber\":null}");
+        "\"sequenceNumber\":\"7\",\"subSequenceNumber\":0}");
   CHECK(process_records_line({}, std::nullopt) ==
         R"({"action":"processRecords","records":[],"millisBehindLatest":null})");
 }

@@ -50,13 +50,13 @@ TEST_CASE(
   const kclxx::test::temporary_folder folder;
   const auto store = [&](std::string_view message) { stored.emplace_back(message); };
   ::setenv("KCLXX_PARKING_DIR", folder.path().c_str(), 1);
-  kclxx::testing::worker daemon(recipes::log_messages(store));
+  kclxx::testing::worker worker(recipes::log_messages(store));
   ::unsetenv("KCLXX_PARKING_DIR");
-  daemon.initialize().deliver(
+  worker.initialize().deliver(
       {gzip(R"({"messageType":"CONTROL_MESSAGE","logEvents":[{"message":"check"}]})"),
        gzip(R"({"messageType":"DATA_MESSAGE","logEvents":[{"message":"a"},{"message":"b"}]})"),
        gzip(R"({"messageType":"DATA_MESSAGE"})"), gzip("no JSON"), "no gzip file"});
-  INFO(daemon);
+  INFO(worker);
   CHECK(stored == std::vector<std::string>{"a", "b"});
-  CHECK(daemon.persisted() == kclxx::sequence_position("5"));
+  CHECK(worker.persisted() == kclxx::sequence_position("5"));
 }

@@ -17,22 +17,22 @@ TEST_CASE("records of the last hour are shown, and older ones are complete witho
           "[documented]") {
   const std::chrono::milliseconds now{1'600'000'000'000};  // of the kit's clock
   texts shown;
-  kclxx::testing::worker daemon(
+  kclxx::testing::worker worker(
       recipes::recent_records([&](std::string_view text) { shown.emplace_back(text); }));
-  daemon.initialize().deliver_records(
+  worker.initialize().deliver_records(
       {{.data = "old", .approximate_arrival_timestamp = now - 61min},
        {.data = "new", .approximate_arrival_timestamp = now - 59min},
        {.data = "undated"}});
   CHECK(shown == texts{"new", "undated"});
-  CHECK(daemon.persisted() == kclxx::sequence_position("3"));
+  CHECK(worker.persisted() == kclxx::sequence_position("3"));
 }
 
 TEST_CASE("a limited handler is called 100 times a second, over all batches", "[documented]") {
   int sent = 0;
-  kclxx::testing::worker daemon(recipes::at_most_100_a_second([&](std::string_view) { ++sent; }));
-  daemon.initialize();
-  const auto began = daemon.now();
-  for (int i = 0; i < 3; ++i) daemon.deliver(texts(100, "x"));
+  kclxx::testing::worker worker(recipes::at_most_100_a_second([&](std::string_view) { ++sent; }));
+  worker.initialize();
+  const auto began = worker.now();
+  for (int i = 0; i < 3; ++i) worker.deliver(texts(100, "x"));
   CHECK(sent == 300);
-  CHECK(daemon.now() - began == 2990ms);
+  CHECK(worker.now() - began == 2990ms);
 }

@@ -97,13 +97,14 @@ inline strings payloads_of(const record_batch& batch) {
   return payloads;
 }
 
-/// Keeps the events of processing.
+/// Keeps the events that tests of processing look at.
 struct seen_events final : observer {
   void on_event(const event_source&, const shard_event& event) override {
     keep(attempts, event);
     keep(windows, event);
     keep(circuits, event);
     keep(stuck, event);
+    keep(gaps, event);
   }
   template <class Event>
   static void keep(std::vector<Event>& seen, const shard_event& event) {
@@ -113,6 +114,7 @@ struct seen_events final : observer {
   std::vector<window_changed> windows{};
   std::vector<circuit_changed> circuits{};
   std::vector<handlers_stuck> stuck{};
+  std::vector<gap_suspected> gaps{};
 };
 
 enum class form {

@@ -2,7 +2,6 @@
 // A processor of the user's that calls the functions of a form of processing.
 #include <chrono>
 #include <memory>
-#include <string>
 #include <utility>
 
 #include "support/catch.hpp"
@@ -47,35 +46,26 @@ class wrapper final : public record_processor {
 TEST_CASE("a processor that calls a form's functions loses no record in a crash",
           "[processing][checkpoint]") {
   const bool is_lazy = GENERATE(false, true);
-  const std::string which = GENERATE("each", "batches", "parallel", "completions");
-  CAPTURE(is_lazy, which);
+  const auto which = GENERATE(form::each, form::batches, form::parallel, form::completions);
+  CAPTURE(is_lazy, static_cast<int>(which));
   strings processed;
   const auto process = [&](const record& record, const shard_context& shard) {
     if (shard.sleep_for(1s)) processed.emplace_back(record.data());
   };
-  const auto form = [&]() -> processor_factory {
-    if (which == "each") return each(process);
-    if (which == "parallel") return parallel(record_handler(process));
-    if (which == "completions") {
-      return parallel([&](completion done, const shard_context& shard) {
-        process(done.record(), shard);
-        done.complete();
-      });
-    }
-    return batches(
-        [&](const record_batch& batch, const shard_context& shard) {
-          for (const record& record : batch) process(record, shard);
-        },
-        {}, {.linger = 1min});
-  }();
+  const processor_factory gathering = batches(
+      [&](const record_batch& batch, const shard_context& shard) {
+        for (const record& record : batch) process(record, shard);
+      },
+      {}, {.linger = 1min});
+  const processor_factory inner = which == form::batches ? gathering : make(which, process);
   testing::worker daemon(
-      [&](const shard_context& shard) { return std::make_unique<wrapper>(form, shard, is_lazy); },
+      [&](const shard_context& shard) { return std::make_unique<wrapper>(inner, shard, is_lazy); },
       prompt());
   daemon.initialize().deliver({"a", "b"}).deliver({"c"}).crash();
   const std::size_t before = processed.size();
   daemon.resume().end_shard();
   INFO(daemon);
-  CHECK(before == (which == "each" ? 3 : 0));
+  CHECK(before == (which == form::each ? 3 : 0));
   CHECK(processed == strings{"a", "b", "c"});
   CHECK(daemon.persisted() == sequence_position("SHARD_END"));
 }

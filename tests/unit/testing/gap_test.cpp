@@ -7,14 +7,11 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
-
-#include <kclxx/kclxx.hpp>
-#include <kclxx/testing/worker.hpp>
 
 #include "support/catch.hpp"
 #include "support/text.hpp"
+#include "unit/processing/processing_support.hpp"
 
 using namespace kclxx;
 using namespace std::chrono_literals;
@@ -45,29 +42,19 @@ std::string number_at(milliseconds time, std::uint64_t count = 0) {
   return text;
 }
 
-class kept_gaps : public observer {
- public:
-  std::vector<gap_suspected> gaps;
-
- private:
-  void on_event(const event_source&, const shard_event& event) override {
-    if (const auto* const gap = std::get_if<gap_suspected>(&event)) gaps.push_back(*gap);
-  }
-};
-
 /// A worker that gets its shard at the kit's start.
 struct initialized_worker {
   explicit initialized_worker(std::optional<milliseconds> retention)
-      : daemon([](const record_batch&) {}, {.retention = retention, .observers = {seen}}) {}
+      : worker([](const record_batch&) {}, {.retention = retention, .observers = {seen}}) {}
   /// A record that has arrived so long ago.
   void deliver(milliseconds age) {
     const std::string number = number_at(start - age, 1);
-    daemon.deliver_records(
+    worker.deliver_records(
         {{.data = "x", .sequence_number = number, .approximate_arrival_timestamp = start - age}});
   }
 
-  std::shared_ptr<kept_gaps> seen = std::make_shared<kept_gaps>();
-  testing::worker daemon;
+  std::shared_ptr<test::seen_events> seen = std::make_shared<test::seen_events>();
+  testing::worker worker;
 };
 
 constexpr std::optional<milliseconds> unknown = std::nullopt;
@@ -77,10 +64,10 @@ constexpr std::optional<milliseconds> unknown = std::nullopt;
 TEST_CASE("a stored position that is older than the retention is told of with the first record",
           "[testing][gap]") {
   initialized_worker of_the_shard(24h);
-  auto& daemon = of_the_shard.daemon;
+  auto& worker = of_the_shard.worker;
   const auto& gaps = of_the_shard.seen->gaps;
   const sequence_position stored(number_at(start - 30h));
-  daemon.initialize("shard-0", stored).deliver({});
+  worker.initialize("shard-0", stored).deliver({});
   CHECK(gaps.empty());
   of_the_shard.deliver(24h - 1min);
   using date = std::chrono::system_clock::time_point;
@@ -92,8 +79,8 @@ TEST_CASE("a stored position that is older than the retention is told of with th
   CHECK(gaps == std::vector{expected});
   of_the_shard.deliver(23h);
   CHECK(gaps.size() == 1);
-  REQUIRE(daemon.log().size() == 1);
-  const log_entry& line = daemon.log().front();
+  REQUIRE(worker.log().size() == 1);
+  const log_entry& line = worker.log().front();
   CHECK(line.level == log_level::error);
   CHECK(line.position == stored);
   for (const char* fact : {"2020-09-12T06:26:40.000Z", "2020-09-12T12:27:40.000Z", "6 h", "24 h"}) {
@@ -118,14 +105,14 @@ TEST_CASE("a gap is suspected if the first record is about as old as the retenti
   }));
   CAPTURE(sample.stored_age / 1min, sample.first_age / 1min);
   initialized_worker of_the_shard(sample.retention);
-  of_the_shard.daemon.initialize("shard-0",
+  of_the_shard.worker.initialize("shard-0",
                                  sequence_position(number_at(start - sample.stored_age)));
   of_the_shard.deliver(sample.first_age);
   REQUIRE(of_the_shard.seen->gaps.size() == 1);
   const bool is_assumed = !sample.retention;
   CHECK(of_the_shard.seen->gaps.front().is_retention_assumed == is_assumed);
-  REQUIRE(of_the_shard.daemon.log().size() == 1);
-  CHECK(of_the_shard.daemon.log().front().level ==
+  REQUIRE(of_the_shard.worker.log().size() == 1);
+  CHECK(of_the_shard.worker.log().front().level ==
         (is_assumed ? log_level::warning : log_level::error));
 }
 
@@ -150,51 +137,51 @@ TEST_CASE("no gap is suspected if nothing is lost, or the shard was idle", "[tes
   }));
   CAPTURE(sample.what);
   initialized_worker of_the_shard(sample.retention);
-  of_the_shard.daemon.initialize("shard-0",
+  of_the_shard.worker.initialize("shard-0",
                                  sequence_position(number_at(start - sample.stored_age)));
   of_the_shard.deliver(sample.first_age);
   CHECK(of_the_shard.seen->gaps.empty());
-  CHECK(of_the_shard.daemon.log().empty());
+  CHECK(of_the_shard.worker.log().empty());
 }
 
 TEST_CASE("no gap is suspected where there is no stored position, or no time is known",
           "[testing][gap]") {
   const std::string number = number_at(start - 24h);
   initialized_worker of_the_shard(24h);
-  auto& daemon = of_the_shard.daemon;
+  auto& worker = of_the_shard.worker;
   SECTION("a new application, and a child shard") {
-    daemon.initialize("shard-0",
+    worker.initialize("shard-0",
                       sequence_position(GENERATE("TRIM_HORIZON", "LATEST", "AT_TIMESTAMP")));
     of_the_shard.deliver(24h);
   }
   SECTION("the stored sequence number has no time") {
-    daemon.initialize("shard-0", sequence_position("100"));
+    worker.initialize("shard-0", sequence_position("100"));
     of_the_shard.deliver(24h);
   }
   SECTION("the first record has no time") {
-    daemon.initialize("shard-0", sequence_position(number_at(start - 30h)));
-    daemon.deliver_records({{.data = "x", .sequence_number = '1' + number}});
+    worker.initialize("shard-0", sequence_position(number_at(start - 30h)));
+    worker.deliver_records({{.data = "x", .sequence_number = '1' + number}});
   }
   CHECK(of_the_shard.seen->gaps.empty());
-  CHECK(daemon.log().empty());
+  CHECK(worker.log().empty());
 }
 
 TEST_CASE("a record without an arrival has the one that its sequence number encodes",
           "[testing][gap]") {
   initialized_worker of_the_shard(24h);
-  of_the_shard.daemon.initialize("shard-0", sequence_position(number_at(start - 30h)));
+  of_the_shard.worker.initialize("shard-0", sequence_position(number_at(start - 30h)));
   const std::string number = number_at(start - 24h);
-  of_the_shard.daemon.deliver_records({{.data = "x", .sequence_number = number}});
+  of_the_shard.worker.deliver_records({{.data = "x", .sequence_number = number}});
   CHECK(of_the_shard.seen->gaps.size() == 1);
 }
 
 TEST_CASE("a successor at a position that was stored since is told of no gap again",
           "[testing][gap]") {
   initialized_worker of_the_shard(24h);
-  of_the_shard.daemon.initialize("shard-0", sequence_position(number_at(start - 30h)));
+  of_the_shard.worker.initialize("shard-0", sequence_position(number_at(start - 30h)));
   of_the_shard.deliver(24h - 1min);
   CHECK(of_the_shard.seen->gaps.size() == 1);
-  of_the_shard.daemon.crash().resume();
+  of_the_shard.worker.crash().resume();
   of_the_shard.deliver(12h);
   CHECK(of_the_shard.seen->gaps.size() == 1);
 }
