@@ -40,17 +40,9 @@ struct options {
   milliseconds interval = renewal_limit;
 };
 
-/// What aws prints of a table. Nothing: there is no such table.
-std::optional<std::string> scan_text(const std::string& table,
-                                     const std::vector<std::string>& for_aws) {
-  return output_unless(
-      "ResourceNotFoundException",
-      run_aws({"dynamodb", "scan", "--table-name", table, "--consistent-read"}, for_aws));
-}
-
 /// Scans the table, and with KCL 3.0 to 3.4 the one beside it, too.
 lease_table::scan scan_with_aws(const std::string& table, const std::vector<std::string>& for_aws) {
-  const auto text = scan_text(table, for_aws);
+  const auto text = scan_dynamodb(table, for_aws);
   if (!text) {
     cannot_set_up("there is no table " + table +
                   " where aws looks; its name is applicationName, and the daemon creates it");
@@ -59,7 +51,7 @@ lease_table::scan scan_with_aws(const std::string& table, const std::vector<std:
   if (!found.other_rows.empty()) return found;
   const std::string beside = table + "-CoordinatorState";
   try {
-    const auto state = scan_text(beside, for_aws);
+    const auto state = scan_dynamodb(beside, for_aws);
     if (state) found.add_coordinator_state(*state);
   } catch (const command_error& error) {
     std::cerr << printable(beside + " cannot be read, so the leader is not known: " + error.what())

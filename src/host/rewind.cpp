@@ -4,9 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -20,6 +18,8 @@
 #include "host/lease_table/observation.hpp"
 #include "host/lease_table/stream_position.hpp"
 #include "io/descriptor.hpp"
+#include "io/lines.hpp"
+#include "tool/files.hpp"
 #include "tool/foreign_json.hpp"
 #include "tool/process/cancellation.hpp"
 #include "tool/text.hpp"
@@ -41,10 +41,7 @@ struct table_scan {
 };
 
 table_scan scan_table(const rewind_options& chosen) {
-  const auto text =
-      output_unless("ResourceNotFoundException",
-                    run_aws({"dynamodb", "scan", "--table-name", chosen.table, "--consistent-read"},
-                            chosen.for_dynamodb));
+  const auto text = scan_dynamodb(chosen.table, chosen.for_dynamodb);
   if (!text) cannot_set_up("there is no table " + chosen.table + " where aws looks");
   try {
     table_scan result;
@@ -71,6 +68,7 @@ struct lease_move {
   std::string target{};  ///< empty: it stays
   std::string remark{};
   bool is_problem = false;  ///< records that are asked for do not come
+  std::string sub_sequence_number = "0";
 };
 
 /// Decides what becomes of each row.
@@ -204,14 +202,10 @@ class rewind_plan {
   std::string stream_;
 };
 
-/// The moves that put back the rows of a file. `sub_sequence_numbers` gets the old ones, by shard.
-std::vector<lease_move> read_moves(const rewind_options& chosen, const table_scan& table,
-                                   std::map<std::string, json>& sub_sequence_numbers) {
+/// The moves that put back the rows of a file. Errors: command_error, std::system_error.
+std::vector<lease_move> read_moves(const rewind_options& chosen, const table_scan& table) {
   try {
-    std::ifstream file(chosen.file, std::ios::binary);
-    if (!file) cannot_set_up(chosen.file, "read");
-    const json document = parse_foreign(
-        std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()));
+    const json document = parse_foreign(text_of_file(chosen.file));
     if (!document.is_object() || foreign_text(document, "table") != chosen.table) {
       cannot_set_up(chosen.file + " is of another table");
     }
@@ -232,8 +226,9 @@ std::vector<lease_move> read_moves(const rewind_options& chosen, const table_sca
       } else if (current->second.sequence_number != written) {
         moves.push_back({shard, "", "it is no longer where the move has put it", true});
       } else {
-        moves.push_back({shard, row.at("checkpoint").at("S").get<std::string>(), "restored"});
-        sub_sequence_numbers[shard] = row.value("checkpointSubSequenceNumber", json{{"N", "0"}});
+        const json sub = row.value("checkpointSubSequenceNumber", json{{"N", "0"}});
+        moves.push_back({shard, row.at("checkpoint").at("S").get<std::string>(), "restored", false,
+                         sub.at("N").get<std::string>()});
       }
     }
     return moves;
@@ -278,10 +273,10 @@ void refuse_if_renewed(const std::vector<lease_move>& moves, const table_scan& b
 /// Moves the row and frees its lease as the KCL does: without an owner and with a new counter. A
 /// worker that was only suspended cannot renew it then. False: the row is not as it was read.
 bool write_row(const rewind_options& chosen, const lease& row, const json& item,
-               const lease_move& entry, const json& sub_sequence_number) {
+               const lease_move& entry) {
   std::string condition = "leaseCounter = :counter AND checkpoint = :old";
   json values{{":new", {{"S", entry.target}}},
-              {":sub", sub_sequence_number},
+              {":sub", {{"N", entry.sub_sequence_number}}},
               {":old", {{"S", row.sequence_number}}},
               {":counter", {{"N", std::to_string(row.counter)}}},
               {":next", {{"N", std::to_string(row.counter + 1)}}}};
@@ -323,18 +318,15 @@ std::string keep_old_rows(const rewind_options& chosen, const table_scan& table,
   const std::string name = chosen.table + "." + time + ".rows.json";
   const io::descriptor file(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file.is_open()) cannot_set_up(name, "made");
-  for (std::string_view unwritten = text; !unwritten.empty();) {
-    const ssize_t size = ::write(file.get(), unwritten.data(), unwritten.size());
-    if (size == -1 && errno != EINTR) cannot_set_up(name, "written");
-    if (size > 0) unwritten.remove_prefix(static_cast<std::size_t>(size));
+  if (const auto error = io::write_all(file.get(), text)) {
+    cannot_set_up(name + " cannot be written: " + error.message());
   }
   if (::fsync(file.get()) == -1 && errno != EINVAL) cannot_set_up(name, "written");
   return name;
 }
 
-std::vector<lease_move> plan(const rewind_options& chosen, const table_scan& table,
-                             std::map<std::string, json>& sub_sequence_numbers) {
-  if (chosen.target.empty()) return read_moves(chosen, table, sub_sequence_numbers);
+std::vector<lease_move> plan(const rewind_options& chosen, const table_scan& table) {
+  if (chosen.target.empty()) return read_moves(chosen, table);
   try {
     return rewind_plan(chosen, table).make();
   } catch (const lease_table::bad_stream_answer& error) {
@@ -347,8 +339,7 @@ std::vector<lease_move> plan(const rewind_options& chosen, const table_scan& tab
 command_status run_rewind(const rewind_options& chosen) {
   const table_scan before = scan_table(chosen);
   const auto second_scan = std::chrono::steady_clock::now() + chosen.interval;
-  std::map<std::string, json> sub_sequence_numbers;  // by shard; a shard without an entry has 0
-  const std::vector<lease_move> moves = plan(chosen, before, sub_sequence_numbers);
+  const std::vector<lease_move> moves = plan(chosen, before);
   print_moves(moves, before);
   std::cout << std::flush;
   const bool has_problem = std::any_of(moves.begin(), moves.end(),
@@ -375,9 +366,7 @@ command_status run_rewind(const rewind_options& chosen) {
   std::size_t refused = 0;
   for (const lease_move& entry : moves) {
     if (entry.target.empty()) continue;
-    const auto sub = sub_sequence_numbers.find(entry.shard);
-    if (!write_row(chosen, table.leases.at(entry.shard), table.rows.at(entry.shard), entry,
-                   sub == sub_sequence_numbers.end() ? json{{"N", "0"}} : sub->second)) {
+    if (!write_row(chosen, table.leases.at(entry.shard), table.rows.at(entry.shard), entry)) {
       std::cout << printable(entry.shard) << " was not written: its row has changed meanwhile"
                 << std::endl;
       ++refused;
