@@ -81,10 +81,10 @@ class rewind_plan {
     }
   }
 
-  [[nodiscard]] std::vector<lease_move> make() {
-    stream_ = stream();
+  [[nodiscard]] std::vector<lease_move> make() const {
     std::set<std::string> in_stream;
-    for (const auto& shard : list_shards(stream_, chosen_.for_kinesis)) in_stream.insert(shard.id);
+    for (const auto& shard : list_shards(chosen_.stream, chosen_.for_kinesis))
+      in_stream.insert(shard.id);
     std::vector<lease_move> moves;
     if (!chosen_.shards.empty()) {
       for (const std::string& shard : chosen_.shards) {
@@ -105,25 +105,11 @@ class rewind_plan {
   }
 
  private:
-  [[nodiscard]] std::string stream() const {
-    if (!chosen_.stream.empty()) return chosen_.stream;
-    std::set<std::string> names;
-    for (const auto& [shard, row] : table_.rows) {
-      const auto name = row.find("kclxxStream");
-      if (name != row.end() && name->is_object() && name->contains("S")) {
-        names.insert(name->at("S").get<std::string>());
-      }
-    }
-    if (names.size() == 1) return *names.begin();
-    cannot_set_up(names.empty() ? "the rows do not name their stream: give --stream"
-                                : "the rows name several streams: give --stream, and --shard");
-  }
-
   [[nodiscard]] lease_table::stream_position find(const std::string& shard) const {
     return lease_table::find_position(
         {[&](std::optional<instant> time) {
            std::vector<std::string> arguments{
-               "get-shard-iterator", "--stream-name", stream_,
+               "get-shard-iterator", "--stream-name", chosen_.stream,
                "--shard-id",         shard,           "--shard-iterator-type"};
            if (time) {
              // aws sends whole seconds.
@@ -199,7 +185,6 @@ class rewind_plan {
   const rewind_options& chosen_;
   const table_scan& table_;
   std::optional<instant> time_;
-  std::string stream_;
 };
 
 /// The moves that put back the rows of a file. Errors: command_error, std::system_error.

@@ -15,7 +15,7 @@ struct rewind_options {
   std::string target;               ///< a time, TRIM_HORIZON or LATEST; empty: `file` is restored
   std::string file;                 ///< what an earlier move has left
   std::vector<std::string> shards;  ///< empty: all
-  std::string stream;               ///< empty: the one that kclxx has written into the rows
+  std::string stream;               ///< the application's; only `target` needs it
   bool is_to_be_written = false;
   std::chrono::milliseconds interval{0};  ///< between the two scans that tell whether workers run
   std::vector<std::string> for_dynamodb;  ///< options of aws
