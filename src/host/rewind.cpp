@@ -11,9 +11,9 @@
 #include <unistd.h>
 #include <utility>
 
-#include <boost/multiprecision/cpp_int.hpp>
 #include <nlohmann/json.hpp>
 
+#include "base/arrival_time.hpp"
 #include "host/aws_program.hpp"
 #include "host/lease_table/observation.hpp"
 #include "host/lease_table/stream_position.hpp"
@@ -57,6 +57,10 @@ table_scan scan_table(const rewind_options& chosen) {
   } catch (const lease_table::bad_scan& error) {
     cannot_set_up("what aws prints of " + chosen.table + ": " + error.what());
   }
+}
+
+std::string iso_text(instant time) {
+  return detail::to_iso_8601(std::chrono::sys_time<instant>(time));
 }
 
 std::string position_of(const lease& row) {
@@ -114,8 +118,7 @@ class rewind_plan {
            if (time) {
              // aws sends whole seconds.
              const auto second = std::chrono::floor<std::chrono::seconds>(*time);
-             arguments.insert(arguments.end(),
-                              {"AT_TIMESTAMP", "--timestamp", lease_table::to_iso_text(second)});
+             arguments.insert(arguments.end(), {"AT_TIMESTAMP", "--timestamp", iso_text(second)});
            } else {
              arguments.emplace_back("TRIM_HORIZON");
            }
@@ -147,25 +150,16 @@ class rewind_plan {
     if (row.has_ended() && !position.first_arrival) {
       return stays("it ended before that time");
     }
-    if (!goes_back(row.sequence_number, position.checkpoint)) {
+    // What a word such as LATEST means depends on when the worker starts, so it is not compared.
+    if (lease_table::is_before(position.checkpoint, row.sequence_number) == false) {
       return stays("it has yet to read the records of that time");
     }
     return {row.shard, position.checkpoint, how_much(row, position)};
   }
 
-  /// Sentinels but SHARD_END are not compared: what they mean depends on when the worker starts.
-  static bool goes_back(const std::string& old_position, const std::string& target) {
-    const auto is_number = [](const std::string& text) {
-      return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
-    };
-    if (!is_number(old_position) || !is_number(target)) return true;
-    using boost::multiprecision::cpp_int;
-    return cpp_int(target) < cpp_int(old_position);
-  }
-
   static std::string how_much(const lease& row, const lease_table::stream_position& position) {
     if (!position.first_arrival) return "again: nothing, it has no record since then";
-    const std::string begin = "again: from " + lease_table::to_iso_text(*position.first_arrival);
+    const std::string begin = "again: from " + iso_text(*position.first_arrival);
     const auto old_arrival = lease_table::arrival_of(row.sequence_number);
     if (!old_arrival) return begin;
     const auto span =
@@ -297,8 +291,7 @@ std::string keep_old_rows(const rewind_options& chosen, const table_scan& table,
     rows.push_back({{"written", entry.target}, {"row", table.rows.at(entry.shard)}});
   }
   const std::string text = ordered_json{{"table", chosen.table}, {"rows", rows}}.dump(2) + "\n";
-  std::string time = lease_table::to_iso_text(
-      std::chrono::floor<instant>(std::chrono::system_clock::now().time_since_epoch()));
+  std::string time = detail::to_iso_8601(std::chrono::system_clock::now());
   std::replace(time.begin(), time.end(), ':', '-');
   const std::string name = chosen.table + "." + time + ".rows.json";
   const io::descriptor file(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
