@@ -349,18 +349,17 @@ std::vector<std::string> java_options(const std::string& given) {
   // 21 MiB at which Java otherwise begins to collect them.
   struct choice {
     std::vector<std::string> options;
-    std::regex decider;  ///< what the user may write in their place
+    std::regex decider;  ///< what the user may write in their place, also in a file of -XX:Flags
   };
   static const std::array choices{
-      choice{{"-XX:+UseSerialGC"},
-             std::regex("-XX:[+-]Use\\w+GC\\b")},  // Java refuses two collectors
+      choice{{"-XX:+UseSerialGC"}, std::regex("[+-]Use\\w+GC\\b")},  // Java refuses two collectors
       choice{{"-XX:MaxRAMPercentage=50"},
-             std::regex("-XX:(MaxRAMPercentage|MaxRAMFraction|MaxHeapSize)=")},
-      choice{{"-XX:MaxNewSize=64m"}, std::regex("-Xmn|-XX:(MaxNewSize|NewSize|NewRatio)=")},
-      choice{{"-XX:MetaspaceSize=96m"}, std::regex("-XX:MetaspaceSize=")},
+             std::regex("\\b(MaxRAMPercentage|MaxRAMFraction|MaxHeapSize)=")},
+      choice{{"-XX:MaxNewSize=64m"}, std::regex("-Xmn|\\b(MaxNewSize|NewSize|NewRatio)=")},
+      choice{{"-XX:MetaspaceSize=96m"}, std::regex("\\bMetaspaceSize=")},
       choice{{"-XX:Tier4InvocationThreshold=20000", "-XX:Tier4MinInvocationThreshold=4000",
               "-XX:Tier4CompileThreshold=60000", "-XX:Tier4BackEdgeThreshold=160000"},
-             std::regex("-XX:(Tier4\\w+|CompileThresholdScaling)=")}};
+             std::regex("\\b(Tier4\\w+|CompileThresholdScaling)=")}};
   std::vector<std::string> chosen;
   for (const choice& ours : choices) {
     // A mention that is none, in a comment, costs but our choice.
