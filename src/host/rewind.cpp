@@ -324,12 +324,10 @@ command_status run_rewind(const rewind_options& chosen) {
                                        [](const lease_move& entry) { return entry.is_problem; });
   const auto count = std::count_if(moves.begin(), moves.end(),
                                    [](const lease_move& entry) { return !entry.target.empty(); });
-  if (!chosen.is_to_be_written || has_problem || count == 0) {
+  const bool can_write = !has_problem && count > 0;
+  if (!chosen.is_to_be_written || !can_write) {
     std::cout << "nothing was written"
-              << (chosen.is_to_be_written || has_problem || count == 0
-                      ? ""
-                      : "; --yes writes, once all workers are stopped")
-              << std::endl;
+              << (can_write ? "; --yes writes, once all workers are stopped" : "") << std::endl;
     return has_problem ? command_status::finding : command_status::ok;
   }
   while (std::chrono::steady_clock::now() < second_scan) {

@@ -25,7 +25,8 @@ struct rewind_options {
 /// Prints the old and the new position of each shard, and writes the new ones if that is asked for
 /// and no worker renews a lease. A row is written only if it is still as it was read.
 /// Status: finding when something is not moved as it should be.
-/// Blocking: for the interval, and as long as aws. Errors: command_error, cancelled.
+/// Blocking: for the interval, and as long as aws. Errors: command_error, cancelled;
+/// std::system_error for a file that cannot be read.
 tool::command_status run_rewind(const rewind_options& chosen);
 
 }  // namespace kclxx::host
