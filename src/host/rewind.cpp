@@ -90,20 +90,13 @@ class rewind_plan {
     for (const auto& shard : list_shards(chosen_.stream, chosen_.for_kinesis))
       in_stream.insert(shard.id);
     std::vector<lease_move> moves;
-    if (!chosen_.shards.empty()) {
-      for (const std::string& shard : chosen_.shards) {
-        if (!table_.leases.contains(shard)) {
-          cannot_set_up("the table " + chosen_.table + " has no lease of " + shard);
-        }
-        moves.push_back(move_of(table_.leases.at(shard), in_stream.contains(shard)));
-      }
-      return moves;
-    }
     for (const auto& [shard, row] : table_.leases) {
-      moves.push_back(move_of(row, in_stream.contains(shard)));
+      if (chosen_.has_chosen(shard)) moves.push_back(move_of(row, in_stream.contains(shard)));
     }
     for (const std::string& shard : in_stream) {
-      if (!table_.leases.contains(shard)) add_shard_without_row(moves, shard);
+      if (chosen_.shards.empty() && !table_.leases.contains(shard)) {
+        add_shard_without_row(moves, shard);
+      }
     }
     return moves;
   }
@@ -192,10 +185,7 @@ std::vector<lease_move> read_moves(const rewind_options& chosen, const table_sca
     for (const json& entry : document.at("rows")) {
       const json& row = entry.at("row");
       const std::string shard = row.at("leaseKey").at("S").get<std::string>();
-      if (!chosen.shards.empty() &&
-          std::find(chosen.shards.begin(), chosen.shards.end(), shard) == chosen.shards.end()) {
-        continue;
-      }
+      if (!chosen.has_chosen(shard)) continue;
       const std::string written = foreign_text(entry, "written");
       const auto current = table.leases.find(shard);
       if (current == table.leases.end()) {
@@ -304,6 +294,11 @@ std::string keep_old_rows(const rewind_options& chosen, const table_scan& table,
 }
 
 std::vector<lease_move> plan(const rewind_options& chosen, const table_scan& table) {
+  for (const std::string& shard : chosen.shards) {
+    if (!table.leases.contains(shard)) {
+      cannot_set_up("the table " + chosen.table + " has no lease of " + shard);
+    }
+  }
   if (chosen.target.empty()) return read_moves(chosen, table);
   try {
     return rewind_plan(chosen, table).make();

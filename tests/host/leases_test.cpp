@@ -298,6 +298,9 @@ TEST_CASE("each kind of row has its outcome in a rewind", "[leases]") {
   CHECK(of(row("103"), {a_minute_later, "--yes"}, two).starts_with("1 shardId-1"));
   CHECK(of(row("103"), {a_minute_later, "--shard", "shardId-1", "--yes"}, two)
             .starts_with("0 shardId-1  103/3 -> 101"));
+  CHECK(of(row("SHARD_END"),
+           {"TRIM_HORIZON", "--shard", "shardId-1", "--shard", "shardId-1", "--yes"},
+           two) == "0 shardId-1  SHARD_END/3 -> TRIM_HORIZON  again: all that is kept");
   const auto without_row =
       rewind_box(row("103"), two).rewind({"--rewind", a_minute_later, "--yes"});
   CHECK(contains(without_row.out,
@@ -319,6 +322,7 @@ TEST_CASE("what a rewind cannot use is told in one line", "[leases]") {
   is_told({"--yes"}, 2, "--yes is for --rewind and --restore");
   is_told({"--endpoint-url", "http://127.0.0.1:1"}, 2, "give --kinesis-endpoint-url, too");
   is_told({"--rewind", "LATEST", "--shard", "shardId-9"}, 5, "has no lease of shardId-9");
+  is_told({"--restore", "none", "--shard", "shardId-9"}, 5, "has no lease of shardId-9");
   is_told({"--restore", "none"}, 5, "none cannot be read");
   is_told({"--restore", "shards"}, 5, "shards \"table\" is missing");
   box.write("records", "{}");
