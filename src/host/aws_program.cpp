@@ -38,6 +38,13 @@ std::optional<std::string> output_unless(std::string_view error_name, program_re
   cannot_set_up("aws ended with " + to_string(aws.end) + ": " + last_line(aws.error));
 }
 
+std::optional<std::string> scan_dynamodb(const std::string& table,
+                                         const std::vector<std::string>& options) {
+  return output_unless(
+      "ResourceNotFoundException",
+      run_aws({"dynamodb", "scan", "--table-name", table, "--consistent-read"}, options));
+}
+
 std::string ask_kinesis(std::vector<std::string> arguments,
                         const std::vector<std::string>& options) {
   arguments.insert(arguments.begin(), "kinesis");

@@ -21,6 +21,10 @@ tool::program_result run_aws(std::vector<std::string> arguments,
 /// it failed otherwise.
 std::optional<std::string> output_unless(std::string_view error_name, tool::program_result aws);
 
+/// What a scan of a table prints; nothing: there is no such table. Blocking, errors: as above.
+std::optional<std::string> scan_dynamodb(const std::string& table,
+                                         const std::vector<std::string>& options);
+
 /// What `aws kinesis` prints. Blocking, errors: as above.
 std::string ask_kinesis(std::vector<std::string> arguments,
                         const std::vector<std::string>& options);

@@ -40,17 +40,9 @@ struct options {
   milliseconds interval = renewal_limit;
 };
 
-/// What aws prints of a table. Nothing: there is no such table.
-std::optional<std::string> scan_text(const std::string& table,
-                                     const std::vector<std::string>& for_aws) {
-  return output_unless(
-      "ResourceNotFoundException",
-      run_aws({"dynamodb", "scan", "--table-name", table, "--consistent-read"}, for_aws));
-}
-
 /// Scans the table, and with KCL 3.0 to 3.4 the one beside it, too.
 lease_table::scan scan_with_aws(const std::string& table, const std::vector<std::string>& for_aws) {
-  const auto text = scan_text(table, for_aws);
+  const auto text = scan_dynamodb(table, for_aws);
   if (!text) {
     cannot_set_up("there is no table " + table +
                   " where aws looks; its name is applicationName, and the daemon creates it");
@@ -59,7 +51,7 @@ lease_table::scan scan_with_aws(const std::string& table, const std::vector<std:
   if (!found.other_rows.empty()) return found;
   const std::string beside = table + "-CoordinatorState";
   try {
-    const auto state = scan_text(beside, for_aws);
+    const auto state = scan_dynamodb(beside, for_aws);
     if (state) found.add_coordinator_state(*state);
   } catch (const command_error& error) {
     std::cerr << printable(beside + " cannot be read, so the leader is not known: " + error.what())
@@ -171,12 +163,17 @@ void add_leases_command(CLI::App& app, invocation& run) {
   add_seconds(command, "--interval", chosen->interval,
               "Between two scans. A lease is renewed each third of failoverTimeMillis");
   auto rewind = std::make_shared<rewind_options>();
+  auto* const stream = command
+                           .add_option("--stream", chosen->stream,
+                                       "The application's stream: tells which rows it cannot have")
+                           ->type_name("NAME");
   auto* const target =
       command
           .add_option("--rewind", rewind->target,
                       "Show what would come again if each shard was read from that time on: a date "
                       "and time with its zone, TRIM_HORIZON or LATEST")
-          ->type_name("TIME");
+          ->type_name("TIME")
+          ->needs(stream);
   auto* const restore = command
                             .add_option("--restore", rewind->file,
                                         "Show how the rows in a file that --rewind has left "
@@ -188,10 +185,6 @@ void add_leases_command(CLI::App& app, invocation& run) {
       command.add_option("--shard", rewind->shards, "Move that shard alone; may be repeated")
           ->type_name("ID")
           ->allow_extra_args(false)};
-  auto* const stream = command
-                           .add_option("--stream", chosen->stream,
-                                       "The application's stream: tells which rows it cannot have")
-                           ->type_name("NAME");
   std::vector<CLI::Option*> of_aws{watch, target, restore, stream};
   for (const auto& [name, type] : {std::pair("--profile", "NAME"), std::pair("--region", "REGION"),
                                    std::pair("--endpoint-url", "URL")}) {
@@ -220,7 +213,7 @@ void add_leases_command(CLI::App& app, invocation& run) {
       }
     }
     // Without it the shards of another stream of this name, in AWS, would count.
-    if (target->count() + stream->count() > 0 && command.count("--endpoint-url") > 0 &&
+    if (stream->count() > 0 && command.count("--endpoint-url") > 0 &&
         kinesis_endpoint->count() == 0) {
       throw CLI::ValidationError("--endpoint-url is DynamoDB's: give --kinesis-endpoint-url, too");
     }

@@ -4,22 +4,22 @@
 #include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
 #include <unistd.h>
 #include <utility>
 
-#include <boost/multiprecision/cpp_int.hpp>
 #include <nlohmann/json.hpp>
 
+#include "base/arrival_time.hpp"
 #include "host/aws_program.hpp"
 #include "host/lease_table/observation.hpp"
 #include "host/lease_table/stream_position.hpp"
 #include "io/descriptor.hpp"
+#include "io/lines.hpp"
+#include "tool/files.hpp"
 #include "tool/foreign_json.hpp"
 #include "tool/process/cancellation.hpp"
 #include "tool/text.hpp"
@@ -41,10 +41,7 @@ struct table_scan {
 };
 
 table_scan scan_table(const rewind_options& chosen) {
-  const auto text =
-      output_unless("ResourceNotFoundException",
-                    run_aws({"dynamodb", "scan", "--table-name", chosen.table, "--consistent-read"},
-                            chosen.for_dynamodb));
+  const auto text = scan_dynamodb(chosen.table, chosen.for_dynamodb);
   if (!text) cannot_set_up("there is no table " + chosen.table + " where aws looks");
   try {
     table_scan result;
@@ -62,6 +59,10 @@ table_scan scan_table(const rewind_options& chosen) {
   }
 }
 
+std::string iso_text(instant time) {
+  return detail::to_iso_8601(std::chrono::sys_time<instant>(time));
+}
+
 std::string position_of(const lease& row) {
   return row.sequence_number + "/" + row.sub_sequence_number;
 }
@@ -71,6 +72,7 @@ struct lease_move {
   std::string target{};  ///< empty: it stays
   std::string remark{};
   bool is_problem = false;  ///< records that are asked for do not come
+  std::string sub_sequence_number = "0";
 };
 
 /// Decides what becomes of each row.
@@ -83,55 +85,33 @@ class rewind_plan {
     }
   }
 
-  [[nodiscard]] std::vector<lease_move> make() {
-    stream_ = stream();
+  [[nodiscard]] std::vector<lease_move> make() const {
     std::set<std::string> in_stream;
-    for (const auto& shard : list_shards(stream_, chosen_.for_kinesis)) in_stream.insert(shard.id);
+    for (const auto& shard : list_shards(chosen_.stream, chosen_.for_kinesis))
+      in_stream.insert(shard.id);
     std::vector<lease_move> moves;
-    if (!chosen_.shards.empty()) {
-      for (const std::string& shard : chosen_.shards) {
-        if (!table_.leases.contains(shard)) {
-          cannot_set_up("the table " + chosen_.table + " has no lease of " + shard);
-        }
-        moves.push_back(move_of(table_.leases.at(shard), in_stream.contains(shard)));
-      }
-      return moves;
-    }
     for (const auto& [shard, row] : table_.leases) {
-      moves.push_back(move_of(row, in_stream.contains(shard)));
+      if (chosen_.has_chosen(shard)) moves.push_back(move_of(row, in_stream.contains(shard)));
     }
     for (const std::string& shard : in_stream) {
-      if (!table_.leases.contains(shard)) add_shard_without_row(moves, shard);
+      if (chosen_.shards.empty() && !table_.leases.contains(shard)) {
+        add_shard_without_row(moves, shard);
+      }
     }
     return moves;
   }
 
  private:
-  [[nodiscard]] std::string stream() const {
-    if (!chosen_.stream.empty()) return chosen_.stream;
-    std::set<std::string> names;
-    for (const auto& [shard, row] : table_.rows) {
-      const auto name = row.find("kclxxStream");
-      if (name != row.end() && name->is_object() && name->contains("S")) {
-        names.insert(name->at("S").get<std::string>());
-      }
-    }
-    if (names.size() == 1) return *names.begin();
-    cannot_set_up(names.empty() ? "the rows do not name their stream: give --stream"
-                                : "the rows name several streams: give --stream, and --shard");
-  }
-
   [[nodiscard]] lease_table::stream_position find(const std::string& shard) const {
     return lease_table::find_position(
         {[&](std::optional<instant> time) {
            std::vector<std::string> arguments{
-               "get-shard-iterator", "--stream-name", stream_,
+               "get-shard-iterator", "--stream-name", chosen_.stream,
                "--shard-id",         shard,           "--shard-iterator-type"};
            if (time) {
              // aws sends whole seconds.
              const auto second = std::chrono::floor<std::chrono::seconds>(*time);
-             arguments.insert(arguments.end(),
-                              {"AT_TIMESTAMP", "--timestamp", lease_table::to_iso_text(second)});
+             arguments.insert(arguments.end(), {"AT_TIMESTAMP", "--timestamp", iso_text(second)});
            } else {
              arguments.emplace_back("TRIM_HORIZON");
            }
@@ -163,25 +143,16 @@ class rewind_plan {
     if (row.has_ended() && !position.first_arrival) {
       return stays("it ended before that time");
     }
-    if (!goes_back(row.sequence_number, position.checkpoint)) {
+    // What a word such as LATEST means depends on when the worker starts, so it is not compared.
+    if (lease_table::is_before(position.checkpoint, row.sequence_number) == false) {
       return stays("it has yet to read the records of that time");
     }
     return {row.shard, position.checkpoint, how_much(row, position)};
   }
 
-  /// Sentinels but SHARD_END are not compared: what they mean depends on when the worker starts.
-  static bool goes_back(const std::string& old_position, const std::string& target) {
-    const auto is_number = [](const std::string& text) {
-      return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
-    };
-    if (!is_number(old_position) || !is_number(target)) return true;
-    using boost::multiprecision::cpp_int;
-    return cpp_int(target) < cpp_int(old_position);
-  }
-
   static std::string how_much(const lease& row, const lease_table::stream_position& position) {
     if (!position.first_arrival) return "again: nothing, it has no record since then";
-    const std::string begin = "again: from " + lease_table::to_iso_text(*position.first_arrival);
+    const std::string begin = "again: from " + iso_text(*position.first_arrival);
     const auto old_arrival = lease_table::arrival_of(row.sequence_number);
     if (!old_arrival) return begin;
     const auto span =
@@ -201,17 +172,12 @@ class rewind_plan {
   const rewind_options& chosen_;
   const table_scan& table_;
   std::optional<instant> time_;
-  std::string stream_;
 };
 
-/// The moves that put back the rows of a file. `sub_sequence_numbers` gets the old ones, by shard.
-std::vector<lease_move> read_moves(const rewind_options& chosen, const table_scan& table,
-                                   std::map<std::string, json>& sub_sequence_numbers) {
+/// The moves that put back the rows of a file. Errors: command_error, std::system_error.
+std::vector<lease_move> read_moves(const rewind_options& chosen, const table_scan& table) {
   try {
-    std::ifstream file(chosen.file, std::ios::binary);
-    if (!file) cannot_set_up(chosen.file, "read");
-    const json document = parse_foreign(
-        std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()));
+    const json document = parse_foreign(text_of_file(chosen.file));
     if (!document.is_object() || foreign_text(document, "table") != chosen.table) {
       cannot_set_up(chosen.file + " is of another table");
     }
@@ -219,10 +185,7 @@ std::vector<lease_move> read_moves(const rewind_options& chosen, const table_sca
     for (const json& entry : document.at("rows")) {
       const json& row = entry.at("row");
       const std::string shard = row.at("leaseKey").at("S").get<std::string>();
-      if (!chosen.shards.empty() &&
-          std::find(chosen.shards.begin(), chosen.shards.end(), shard) == chosen.shards.end()) {
-        continue;
-      }
+      if (!chosen.has_chosen(shard)) continue;
       const std::string written = foreign_text(entry, "written");
       const auto current = table.leases.find(shard);
       if (current == table.leases.end()) {
@@ -232,8 +195,9 @@ std::vector<lease_move> read_moves(const rewind_options& chosen, const table_sca
       } else if (current->second.sequence_number != written) {
         moves.push_back({shard, "", "it is no longer where the move has put it", true});
       } else {
-        moves.push_back({shard, row.at("checkpoint").at("S").get<std::string>(), "restored"});
-        sub_sequence_numbers[shard] = row.value("checkpointSubSequenceNumber", json{{"N", "0"}});
+        const json sub = row.value("checkpointSubSequenceNumber", json{{"N", "0"}});
+        moves.push_back({shard, row.at("checkpoint").at("S").get<std::string>(), "restored", false,
+                         sub.at("N").get<std::string>()});
       }
     }
     return moves;
@@ -278,10 +242,10 @@ void refuse_if_renewed(const std::vector<lease_move>& moves, const table_scan& b
 /// Moves the row and frees its lease as the KCL does: without an owner and with a new counter. A
 /// worker that was only suspended cannot renew it then. False: the row is not as it was read.
 bool write_row(const rewind_options& chosen, const lease& row, const json& item,
-               const lease_move& entry, const json& sub_sequence_number) {
+               const lease_move& entry) {
   std::string condition = "leaseCounter = :counter AND checkpoint = :old";
   json values{{":new", {{"S", entry.target}}},
-              {":sub", sub_sequence_number},
+              {":sub", {{"N", entry.sub_sequence_number}}},
               {":old", {{"S", row.sequence_number}}},
               {":counter", {{"N", std::to_string(row.counter)}}},
               {":next", {{"N", std::to_string(row.counter + 1)}}}};
@@ -317,24 +281,25 @@ std::string keep_old_rows(const rewind_options& chosen, const table_scan& table,
     rows.push_back({{"written", entry.target}, {"row", table.rows.at(entry.shard)}});
   }
   const std::string text = ordered_json{{"table", chosen.table}, {"rows", rows}}.dump(2) + "\n";
-  std::string time = lease_table::to_iso_text(
-      std::chrono::floor<instant>(std::chrono::system_clock::now().time_since_epoch()));
+  std::string time = detail::to_iso_8601(std::chrono::system_clock::now());
   std::replace(time.begin(), time.end(), ':', '-');
   const std::string name = chosen.table + "." + time + ".rows.json";
   const io::descriptor file(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file.is_open()) cannot_set_up(name, "made");
-  for (std::string_view unwritten = text; !unwritten.empty();) {
-    const ssize_t size = ::write(file.get(), unwritten.data(), unwritten.size());
-    if (size == -1 && errno != EINTR) cannot_set_up(name, "written");
-    if (size > 0) unwritten.remove_prefix(static_cast<std::size_t>(size));
+  if (const auto error = io::write_all(file.get(), text)) {
+    cannot_set_up(name + " cannot be written: " + error.message());
   }
   if (::fsync(file.get()) == -1 && errno != EINVAL) cannot_set_up(name, "written");
   return name;
 }
 
-std::vector<lease_move> plan(const rewind_options& chosen, const table_scan& table,
-                             std::map<std::string, json>& sub_sequence_numbers) {
-  if (chosen.target.empty()) return read_moves(chosen, table, sub_sequence_numbers);
+std::vector<lease_move> plan(const rewind_options& chosen, const table_scan& table) {
+  for (const std::string& shard : chosen.shards) {
+    if (!table.leases.contains(shard)) {
+      cannot_set_up("the table " + chosen.table + " has no lease of " + shard);
+    }
+  }
+  if (chosen.target.empty()) return read_moves(chosen, table);
   try {
     return rewind_plan(chosen, table).make();
   } catch (const lease_table::bad_stream_answer& error) {
@@ -347,20 +312,17 @@ std::vector<lease_move> plan(const rewind_options& chosen, const table_scan& tab
 command_status run_rewind(const rewind_options& chosen) {
   const table_scan before = scan_table(chosen);
   const auto second_scan = std::chrono::steady_clock::now() + chosen.interval;
-  std::map<std::string, json> sub_sequence_numbers;  // by shard; a shard without an entry has 0
-  const std::vector<lease_move> moves = plan(chosen, before, sub_sequence_numbers);
+  const std::vector<lease_move> moves = plan(chosen, before);
   print_moves(moves, before);
   std::cout << std::flush;
   const bool has_problem = std::any_of(moves.begin(), moves.end(),
                                        [](const lease_move& entry) { return entry.is_problem; });
   const auto count = std::count_if(moves.begin(), moves.end(),
                                    [](const lease_move& entry) { return !entry.target.empty(); });
-  if (!chosen.is_to_be_written || has_problem || count == 0) {
+  const bool can_write = !has_problem && count > 0;
+  if (!chosen.is_to_be_written || !can_write) {
     std::cout << "nothing was written"
-              << (chosen.is_to_be_written || has_problem || count == 0
-                      ? ""
-                      : "; --yes writes, once all workers are stopped")
-              << std::endl;
+              << (can_write ? "; --yes writes, once all workers are stopped" : "") << std::endl;
     return has_problem ? command_status::finding : command_status::ok;
   }
   while (std::chrono::steady_clock::now() < second_scan) {
@@ -375,9 +337,7 @@ command_status run_rewind(const rewind_options& chosen) {
   std::size_t refused = 0;
   for (const lease_move& entry : moves) {
     if (entry.target.empty()) continue;
-    const auto sub = sub_sequence_numbers.find(entry.shard);
-    if (!write_row(chosen, table.leases.at(entry.shard), table.rows.at(entry.shard), entry,
-                   sub == sub_sequence_numbers.end() ? json{{"N", "0"}} : sub->second)) {
+    if (!write_row(chosen, table.leases.at(entry.shard), table.rows.at(entry.shard), entry)) {
       std::cout << printable(entry.shard) << " was not written: its row has changed meanwhile"
                 << std::endl;
       ++refused;

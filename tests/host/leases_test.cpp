@@ -153,14 +153,15 @@ esac
                          const std::string& counter = "7", const std::string& attributes = "") {
     return R"({"leaseKey": {"S": ")" + shard + R"("}, "leaseOwner": {"S": "host-1"}, )" +
            R"("checkpoint": {"S": ")" + checkpoint +
-           R"("}, "checkpointSubSequenceNumber": {"N": "3"}, "kclxxStream": {"S": "clicks"}, )" +
-           attributes + R"("leaseCounter": {"N": ")" + counter + "\"}}";
+           R"("}, "checkpointSubSequenceNumber": {"N": "3"}, )" + attributes +
+           R"("leaseCounter": {"N": ")" + counter + "\"}}";
   }
   void show(const std::string& rows, const std::string& file = "table") const {
     write(file, "{\"Items\": [" + rows + "]}");
   }
   [[nodiscard]] forked_result rewind(std::vector<std::string> options) const {
-    options.insert(options.begin(), {"leases", "my-app", "--interval", "0.05"});
+    options.insert(options.begin(),
+                   {"leases", "my-app", "--interval", "0.05", "--stream", "clicks"});
     return kclxx(options);
   }
   [[nodiscard]] bool has_written() const { return std::filesystem::exists(*this / "updates"); }
@@ -252,8 +253,8 @@ TEST_CASE("with a stream the leases of another stream are told in one line", "[l
       R"({"ShardId": "shardId-1", "SequenceNumberRange": {)"
       R"("StartingSequenceNumber": "104"}}, {"ShardId": "shardId-2", )"
       R"("SequenceNumberRange": {"StartingSequenceNumber": "103"}})");
-  const auto seen = box.rewind({"--stream", "clicks", "--region", "eu-north-1",
-                                "--kinesis-endpoint-url", "http://127.0.0.1:1"});
+  const auto seen =
+      box.rewind({"--region", "eu-north-1", "--kinesis-endpoint-url", "http://127.0.0.1:1"});
   CAPTURE(seen.out, seen.err);
   CHECK(seen.status == 1);
   CHECK(contains(seen.out, "\nstuck: rows that the stream clicks cannot have: shardId-1 at 103: "));
@@ -261,7 +262,7 @@ TEST_CASE("with a stream the leases of another stream are told in one line", "[l
                  "kinesis list-shards --stream-name clicks --output json --region eu-north-1 "
                  "--endpoint-url http://127.0.0.1:1\n"));
   box.write("shards", "[]");
-  const auto garbled = box.rewind({"--stream", "clicks"});
+  const auto garbled = box.rewind({});
   CHECK(garbled.status == 5);
   CHECK(contains(garbled.err, "kclxx leases: what aws kinesis prints: it is no object\n"));
 }
@@ -297,6 +298,9 @@ TEST_CASE("each kind of row has its outcome in a rewind", "[leases]") {
   CHECK(of(row("103"), {a_minute_later, "--yes"}, two).starts_with("1 shardId-1"));
   CHECK(of(row("103"), {a_minute_later, "--shard", "shardId-1", "--yes"}, two)
             .starts_with("0 shardId-1  103/3 -> 101"));
+  CHECK(of(row("SHARD_END"),
+           {"TRIM_HORIZON", "--shard", "shardId-1", "--shard", "shardId-1", "--yes"},
+           two) == "0 shardId-1  SHARD_END/3 -> TRIM_HORIZON  again: all that is kept");
   const auto without_row =
       rewind_box(row("103"), two).rewind({"--rewind", a_minute_later, "--yes"});
   CHECK(contains(without_row.out,
@@ -316,16 +320,14 @@ TEST_CASE("what a rewind cannot use is told in one line", "[leases]") {
   is_told({"--rewind", "yesterday"}, 2, "--rewind yesterday is no TRIM_HORIZON");
   is_told({"--rewind", "2999-01-01T00:00:00Z"}, 2, "is in the future");
   is_told({"--yes"}, 2, "--yes is for --rewind and --restore");
-  for (const char* asks_kinesis : {"--rewind", "--stream"}) {
-    is_told({asks_kinesis, "LATEST", "--endpoint-url", "http://127.0.0.1:1"}, 2,
-            "give --kinesis-endpoint-url, too");
-  }
+  is_told({"--endpoint-url", "http://127.0.0.1:1"}, 2, "give --kinesis-endpoint-url, too");
   is_told({"--rewind", "LATEST", "--shard", "shardId-9"}, 5, "has no lease of shardId-9");
+  is_told({"--restore", "none", "--shard", "shardId-9"}, 5, "has no lease of shardId-9");
   is_told({"--restore", "none"}, 5, "none cannot be read");
   is_told({"--restore", "shards"}, 5, "shards \"table\" is missing");
   box.write("records", "{}");
   is_told({"--rewind", a_minute_later}, 5, "what aws kinesis prints: it has no list Records");
-  box.show(
-      R"({"leaseKey": {"S": "shardId-1"}, "leaseCounter": {"N": "1"}, "checkpoint": {"S": "5"}})");
-  is_told({"--rewind", a_minute_later}, 5, "the rows do not name their stream: give --stream");
+  const auto without_stream = box.kclxx({"leases", "my-app", "--rewind", "LATEST"});
+  CHECK(without_stream.status == 2);
+  CHECK(contains(without_stream.err, "--rewind requires --stream"));
 }

@@ -312,27 +312,6 @@ std::string shell_word(const std::string& text) {
   return "'" + boost::replace_all_copy(text, "'", "'\\''") + "'";
 }
 
-/// Options of ours, without those that a mention in the user's text decides. A mention that is
-/// none, in a comment, costs but our choice.
-std::vector<std::string> without_decided(std::vector<std::string> ours, const std::string& given) {
-  // An option of ours, and what the user may write in its place.
-  static const std::vector<std::pair<std::string_view, std::regex>> deciders = [] {
-    std::vector<std::pair<std::string_view, std::regex>> rows;
-    rows.emplace_back("GC", "-XX:[+-]Use\\w+GC\\b");  // Java refuses two collectors
-    rows.emplace_back("MaxRAMPercentage", "-XX:(MaxRAMPercentage|MaxRAMFraction|MaxHeapSize)=");
-    rows.emplace_back("New", "-Xmn|-XX:(MaxNewSize|NewSize|NewRatio)=");
-    rows.emplace_back("Tier4", "-XX:(Tier4\\w+|CompileThresholdScaling)=");
-    rows.emplace_back("MetaspaceSize", "-XX:MetaspaceSize=");
-    return rows;
-  }();
-  std::erase_if(ours, [&](const std::string& option) {
-    return std::any_of(deciders.begin(), deciders.end(), [&](const auto& row) {
-      return option.find(row.first) != std::string::npos && std::regex_search(given, row.second);
-    });
-  });
-  return ours;
-}
-
 // Java would inherit a SIGTERM that is blocked or ignored, and never shut down gracefully.
 void listen_to_sigterm() {
   std::signal(SIGTERM, SIG_DFL);
@@ -368,15 +347,26 @@ std::vector<std::string> java_options(const std::string& given) {
   // The full compiler pays for itself once a method has run for long. At a low rate that is never,
   // so it waits four times as long as Java would let it. The KCL's classes take more than the
   // 21 MiB at which Java otherwise begins to collect them.
-  const std::vector<std::string> ours{"-XX:+UseSerialGC",
-                                      "-XX:MaxRAMPercentage=50",
-                                      "-XX:MaxNewSize=64m",
-                                      "-XX:MetaspaceSize=96m",
-                                      "-XX:Tier4InvocationThreshold=20000",
-                                      "-XX:Tier4MinInvocationThreshold=4000",
-                                      "-XX:Tier4CompileThreshold=60000",
-                                      "-XX:Tier4BackEdgeThreshold=160000"};
-  return without_decided(ours, given);
+  struct choice {
+    std::vector<std::string> options;
+    std::regex decider;  ///< what the user may write in their place, also in a file of -XX:Flags
+  };
+  static const std::array choices{
+      choice{{"-XX:+UseSerialGC"}, std::regex("[+-]Use\\w+GC\\b")},  // Java refuses two collectors
+      choice{{"-XX:MaxRAMPercentage=50"},
+             std::regex("\\b(MaxRAMPercentage|MaxRAMFraction|MaxHeapSize)=")},
+      choice{{"-XX:MaxNewSize=64m"}, std::regex("-Xmn|\\b(MaxNewSize|NewSize|NewRatio)=")},
+      choice{{"-XX:MetaspaceSize=96m"}, std::regex("\\bMetaspaceSize=")},
+      choice{{"-XX:Tier4InvocationThreshold=20000", "-XX:Tier4MinInvocationThreshold=4000",
+              "-XX:Tier4CompileThreshold=60000", "-XX:Tier4BackEdgeThreshold=160000"},
+             std::regex("\\b(Tier4\\w+|CompileThresholdScaling)=")}};
+  std::vector<std::string> chosen;
+  for (const choice& ours : choices) {
+    // A mention that is none, in a comment, costs but our choice.
+    if (std::regex_search(given, ours.decider)) continue;
+    chosen.insert(chosen.end(), ours.options.begin(), ours.options.end());
+  }
+  return chosen;
 }
 
 std::string settle_worker_id(properties& file, kcl_version kcl, const std::string& id_if_none) {

@@ -36,8 +36,8 @@ struct launch_settings {
   std::vector<std::string> properties_files;  ///< one for each stream
   std::string logging_file;
   std::vector<std::string> java_options;  ///< the user's, which come after ours
-  std::string
-      user_options;  ///< the text of all options that the user gives Java: ours give way to these
+  /// The text of all options that the user gives Java: ours give way to these.
+  std::string user_options;
 };
 
 struct launch {

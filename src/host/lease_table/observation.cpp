@@ -477,7 +477,7 @@ void observation::look_at_foreign_rows(picture& result) const {
   result.notes.push_back(
       {true, "rows that the stream " + latest_.stream + " cannot have: " + names +
                  ": another stream is read under this applicationName, or this one was deleted "
-                 "and made again; see docs/host/daemon.md#several-streams"});
+                 "and made again; see docs/host/operating.md#why-is-a-shard-silent"});
 }
 
 picture observation::look() const {

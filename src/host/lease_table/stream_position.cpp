@@ -4,13 +4,12 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
-#include <ctime>
 
 #include <boost/multiprecision/cpp_int.hpp>
 #include <nlohmann/json.hpp>
 
+#include "base/arrival_time.hpp"
 #include "tool/foreign_json.hpp"
 
 namespace kclxx::host::lease_table {
@@ -56,13 +55,16 @@ std::optional<std::chrono::minutes> take_zone(std::string_view& text) {
 
 instant arrival_in(const json& record) {
   const json* const value = find_foreign(record, "ApproximateArrivalTimestamp");
+  constexpr auto limit = 9'000'000'000s;  // in the year 2255: a clock of nanoseconds ends in 2262
   // The program aws prints seconds up to its version 1, and a date from 2 on.
   if (value != nullptr && value->is_number()) {
     const double seconds = value->get<double>();
-    if (seconds >= 0 && seconds < 1e11) return instant(std::llround(seconds * 1000));
+    if (seconds >= 0 && seconds < static_cast<double>(limit.count()))
+      return instant(std::llround(seconds * 1000));
   }
   if (value != nullptr && value->is_string()) {
-    if (const auto time = parse_instant(value->get_ref<const std::string&>())) return *time;
+    const auto time = parse_instant(value->get_ref<const std::string&>());
+    if (time && *time < limit) return *time;
   }
   throw bad_stream_answer("a record has no ApproximateArrivalTimestamp");
 }
@@ -96,10 +98,9 @@ std::optional<cpp_int> number_in(std::string_view sequence_number) {
   return is_number ? std::optional(cpp_int(std::string(sequence_number))) : std::nullopt;
 }
 
-// A sequence number has 47 hexadecimal digits. The first one is its version, 2; the next nine are
-// the time of the shard's creation, and the tenth is the last digit of the shard's number. The last
-// one is the version again; the nine before the last nine are the time of the record.
-bool is_version_2(const cpp_int& number) { return (number & 0xF) == 2 && (number >> 184) == 2; }
+/// What the records of a shard have in common: in the form that arrival_of() knows, the nine
+/// hexadecimal digits after the first one are the time of the shard's creation, and the tenth is
+/// the last digit of the shard's number.
 cpp_int origin_of(const cpp_int& number) { return number >> 144; }
 
 /// The records on both sides of a point in time.
@@ -163,18 +164,6 @@ std::optional<instant> parse_instant(std::string_view text) {
          std::chrono::minutes(*minute) + std::chrono::seconds(*second) + fraction - *zone;
 }
 
-std::string to_iso_text(instant time) {
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(time);
-  const std::time_t clock = seconds.count();
-  std::tm date{};
-  ::gmtime_r(&clock, &date);
-  char text[64];
-  const std::size_t size = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &date);
-  std::snprintf(text + size, sizeof text - size, ".%03dZ",
-                static_cast<int>((time - seconds).count()));
-  return text;
-}
-
 record_page parse_records(std::string_view text) {
   return parse_answer(text, [](const json& document) {
     record_page page;
@@ -217,7 +206,14 @@ bool can_be_in(const stream_shard& shard, std::string_view sequence_number) {
   if (*number < *first || (last && *number > *last)) return false;
   // An open shard has no last number. What an older shard of the same name has lies below the first
   // one, and what a newer one has begins with another time.
-  return !is_version_2(*number) || !is_version_2(*first) || origin_of(*number) == origin_of(*first);
+  return !detail::arrival_of(sequence_number) || !detail::arrival_of(shard.first_number) ||
+         origin_of(*number) == origin_of(*first);
+}
+
+std::optional<bool> is_before(std::string_view first, std::string_view second) {
+  const auto number = number_in(first);
+  const auto limit = number_in(second);
+  return number && limit ? std::optional(*number < *limit) : std::nullopt;
 }
 
 stream_position find_position(const shard_reader& shard, instant time) {

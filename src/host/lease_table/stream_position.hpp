@@ -19,8 +19,6 @@ using instant = std::chrono::milliseconds;
 /// An ISO 8601 date and time with its zone: 2026-11-29T08:00:00Z, with a fraction of the second and
 /// with an offset (+01:00) if need be. Nothing: the text is none.
 [[nodiscard]] std::optional<instant> parse_instant(std::string_view text);
-/// In UTC, with milliseconds.
-[[nodiscard]] std::string to_iso_text(instant time);
 
 /// The text is not what `aws kinesis` prints; what() says why.
 class bad_stream_answer : public std::runtime_error {
@@ -57,6 +55,9 @@ struct record_page {
 /// Whether a record of the shard can have this sequence number. A text that is no sequence number
 /// is not judged: true.
 [[nodiscard]] bool can_be_in(const stream_shard& shard, std::string_view sequence_number);
+
+/// Whether the first sequence number is lower. Nothing: one of the texts is none, as TRIM_HORIZON.
+[[nodiscard]] std::optional<bool> is_before(std::string_view first, std::string_view second);
 
 /// One shard of a stream.
 struct shard_reader {

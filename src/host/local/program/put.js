@@ -9,7 +9,7 @@ const { listShards, noStream } = require('./streams.js');
 
 const largest = 10 * 1024 * 1024; // a record's data and partition key together
 const mostOfOneCall = 500;
-const mostBytesOfOneCall = 4 * 1024 * 1024; // Kinesis takes 5 MiB
+const mostBytesOfOneCall = 4 * 1024 * 1024; // a larger record has a call of its own
 
 // Yields the lines that end in each chunk as soon as it is there, so that what is typed or comes from a pipe does not
 // wait for more. A line that is too long is yielded in parts, of which the first is too long for a record.
