@@ -342,8 +342,9 @@ std::optional<start_failure> explain(std::string_view line) {
 }
 
 std::vector<std::string> java_options(const std::string& given) {
-  // Garbage is what costs at a high rate: a call's records are text of several times their size,
-  // and dead after it. G1 treats such large objects like old ones; the serial collector does not.
+  // Garbage is what costs at a high rate. A call's records come in arrays of some MiB and are dead
+  // after it. The serial collector takes least for them, if it does not copy the arrays, and has
+  // room for several calls before it has to look at the whole heap.
   // The full compiler pays for itself once a method has run for long. At a low rate that is never,
   // so it waits four times as long as Java would let it. The KCL's classes take more than the
   // 21 MiB at which Java otherwise begins to collect them.
@@ -356,6 +357,11 @@ std::vector<std::string> java_options(const std::string& given) {
       choice{{"-XX:MaxRAMPercentage=50"},
              std::regex("\\b(MaxRAMPercentage|MaxRAMFraction|MaxHeapSize)=")},
       choice{{"-XX:MaxNewSize=64m"}, std::regex("-Xmn|\\b(MaxNewSize|NewSize|NewRatio)=")},
+      choice{{"-XX:PretenureSizeThreshold=1m"},
+             std::regex("[+-]Use\\w+GC\\b|\\bPretenureSizeThreshold=")},
+      // Java refuses a MaxHeapFreeRatio below it.
+      choice{{"-XX:MinHeapFreeRatio=65"},
+             std::regex("[+-]Use\\w+GC\\b|-Xm(in|ax)f|\\bM(in|ax)HeapFreeRatio=")},
       choice{{"-XX:MetaspaceSize=96m"}, std::regex("\\bMetaspaceSize=")},
       choice{{"-XX:Tier4InvocationThreshold=20000", "-XX:Tier4MinInvocationThreshold=4000",
               "-XX:Tier4CompileThreshold=60000", "-XX:Tier4BackEdgeThreshold=160000"},

@@ -476,8 +476,9 @@ void observation::look_at_foreign_rows(picture& result) const {
   if (count > max_named) names += " and " + std::to_string(count - max_named) + " more";
   result.notes.push_back(
       {true, "rows that the stream " + latest_.stream + " cannot have: " + names +
-                 ": another stream is read under this applicationName, or this one was deleted "
-                 "and made again; see docs/host/operating.md#why-is-a-shard-silent"});
+                 ": another stream is read under this applicationName, this one was deleted and "
+                 "made again, or the shard left it before its end was stored; see "
+                 "docs/host/operating.md#why-is-a-shard-silent"});
 }
 
 picture observation::look() const {

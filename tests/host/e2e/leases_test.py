@@ -69,7 +69,9 @@ class Leases(DaemonCase):
                                                       Key={"leaseKey": {"S": child}})
         found = self.leases(application, table="-", status=1)
         self.assertIn("none of its children has a lease", self.lease(found, shard.id)["cause"])
-        self.run_commands(application, "moving.md", "Reading a shard again", shard=shard.id)
+        out, _ = self.run_leases(application, application.name, "--rewind", "TRIM_HORIZON", "--shard", shard.id, "--stream",
+                                 application.stream.name, "--kinesis-endpoint-url", application.kinesis_url, "--yes", status=0)
+        self.addCleanup(os.unlink, re.search(r"the old rows are in (.*)", out)[1])
         self.start(application, 2, "host-2")
         application.wait_for("the children again",
                              lambda: set(children) <= set(application.leases.read()))
