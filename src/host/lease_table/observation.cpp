@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <set>
 #include <string>
@@ -40,11 +39,8 @@ class scan_item {
     return value->get<std::string>();
   }
   [[nodiscard]] std::uint64_t number(const char* name) const {
-    const std::string digits = text(name, "N");
     std::uint64_t value = 0;
-    const char* const end = digits.data() + digits.size();
-    const auto [parsed, error] = std::from_chars(digits.data(), end, value);
-    if (error != std::errc() || parsed != end) {
+    if (!read_number(text(name, "N"), value)) {
       throw wrong(std::string(name) + " is not a whole number");
     }
     return value;

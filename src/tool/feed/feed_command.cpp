@@ -112,19 +112,19 @@ class fed_shard {
         options_(options),
         state_(state),
         begin_(state.covered(id_)),
-        delivered_(begin_.count()),
+        delivered_(begin_.count),
         covered_(begin_) {}
 
   /// Whether the input has had all lines that an earlier run has covered.
-  [[nodiscard]] bool is_recognized() const noexcept { return read_.count() >= begin_.count(); }
+  [[nodiscard]] bool is_recognized() const noexcept { return read_.count >= begin_.count; }
   /// Counts the shard's next line. True: an earlier run has covered it, so it must not be put.
   /// Errors: command_error when the earlier run has covered different lines.
   [[nodiscard]] bool pass_over(std::string_view line) {
     if (!state_.is_kept()) return false;
     read_.add(line);
-    if (read_.count() > begin_.count()) return false;
+    if (read_.count > begin_.count) return false;
     if (is_recognized() && read_ != begin_) {
-      refuse_input("the " + std::to_string(begin_.count()) + " lines that were covered of " + id_ +
+      refuse_input("the " + std::to_string(begin_.count) + " lines that were covered of " + id_ +
                    " are other ones");
     }
     return true;
@@ -132,11 +132,11 @@ class fed_shard {
   /// Precondition: the input ended. Errors: command_error when it ended too early.
   void require_recognized() const {
     if (is_recognized()) return;
-    refuse_input("it has only " + std::to_string(read_.count()) + " of the " +
-                 std::to_string(begin_.count()) + " lines that were covered of " + id_);
+    refuse_input("it has only " + std::to_string(read_.count) + " of the " +
+                 std::to_string(begin_.count) + " lines that were covered of " + id_);
   }
   /// The checksum of the lines that were counted.
-  [[nodiscard]] std::uint64_t checksum() const noexcept { return read_.checksum(); }
+  [[nodiscard]] std::uint64_t checksum() const noexcept { return read_.checksum; }
 
   /// Blocking: while the child is too far behind. Errors: std::bad_alloc.
   void put(std::vector<fed_line> lines) {
@@ -190,10 +190,10 @@ class fed_shard {
 
   [[nodiscard]] const std::string& id() const noexcept { return id_; }
   [[nodiscard]] std::uint64_t put_count() const noexcept { return put_; }
-  [[nodiscard]] std::uint64_t delivered() const noexcept { return delivered_ - begin_.count(); }
-  [[nodiscard]] std::uint64_t covered() const noexcept { return covered_.count() - begin_.count(); }
+  [[nodiscard]] std::uint64_t delivered() const noexcept { return delivered_ - begin_.count; }
+  [[nodiscard]] std::uint64_t covered() const noexcept { return covered_.count - begin_.count; }
   /// How many lines an earlier run has covered.
-  [[nodiscard]] std::uint64_t covered_before() const noexcept { return begin_.count(); }
+  [[nodiscard]] std::uint64_t covered_before() const noexcept { return begin_.count; }
   /// How many children have died.
   [[nodiscard]] int deaths() const noexcept { return deaths_; }
   /// A child has died, or there was an error, and lines that wait are not delivered.
@@ -215,7 +215,7 @@ class fed_shard {
   void play_to_child() {
     auto child =
         std::make_unique<child_dialogue>(options_.command, child_dialogue::error_output::passed_on);
-    lockstep_daemon daemon(std::move(child), id_, unlimited, position_at(covered_.count()));
+    lockstep_daemon daemon(std::move(child), id_, unlimited, position_at(covered_.count));
     daemon.row.set_fault([this](const sequence_position& position) { return store(position); });
     serve(daemon);
     if (!daemon.noise.empty()) {
@@ -300,8 +300,8 @@ class fed_shard {
   /// the first record, such as TRIM_HORIZON, covers no line.
   [[nodiscard]] covered_lines lines_up_to(const sequence_position& position) const {
     const std::uint64_t count = number_at(position);
-    if (count <= covered_.count()) return covered_;
-    return {count, state_.is_kept() ? uncovered_checksums_[count - covered_.count() - 1] : 0};
+    if (count <= covered_.count) return covered_;
+    return {count, state_.is_kept() ? uncovered_checksums_[count - covered_.count - 1] : 0};
   }
 
   /// Writes a checkpoint before it is answered, as the daemon does.
@@ -319,14 +319,14 @@ class fed_shard {
     daemon.checkpoints.clear();
     const covered_lines reached = lines_up_to(daemon.row.checkpoint());
     if (reached == covered_) return;
-    for (std::uint64_t i = covered_.count(); i < reached.count(); ++i) {
+    for (std::uint64_t i = covered_.count; i < reached.count; ++i) {
       if (state_.is_kept()) uncovered_checksums_.pop_front();
       if (uncovered_.empty()) continue;
       uncovered_bytes_ -= size_of(uncovered_.front());
       uncovered_.pop_front();
     }
     covered_ = reached;
-    delivered_ = std::max(delivered_, covered_.count());
+    delivered_ = std::max(delivered_, covered_.count);
     deaths_in_row_ = 0;
   }
 
@@ -346,7 +346,7 @@ class fed_shard {
     }
     uncovered_bytes_ = 0;
     uncovered_checksums_.clear();
-    delivered_ = covered_.count();
+    delivered_ = covered_.count;
   }
 
   void say(const std::string& what) const {

@@ -87,8 +87,8 @@ void feed_state::store(const std::string& shard, const covered_lines& covered) c
   const std::string name = position_file(shard);
   char text[64];
   const int size = std::snprintf(text, sizeof text, "%llu %016llx\n",
-                                 static_cast<unsigned long long>(covered.count()),
-                                 static_cast<unsigned long long>(covered.checksum()));
+                                 static_cast<unsigned long long>(covered.count),
+                                 static_cast<unsigned long long>(covered.checksum));
   replace_file(name, {text, static_cast<std::size_t>(size)});
 }
 

@@ -11,26 +11,18 @@
 namespace kclxx::tool {
 
 /// The first lines of a shard: how many there are, and a checksum that recognizes them.
-class covered_lines {
- public:
-  covered_lines() = default;
-  covered_lines(std::uint64_t count, std::uint64_t checksum) : count_(count), checksum_(checksum) {}
+struct covered_lines {
+  std::uint64_t count = 0;
+  std::uint64_t checksum = 0;
 
   void add(std::string_view line) {
-    ++count_;
-    detail::fnv_hash hash(checksum_);
+    ++count;
+    detail::fnv_hash hash(checksum);
     hash.add(line);
     hash.add("\n");  // so that lines are not taken for others with the same characters
-    checksum_ = hash.value();
+    checksum = hash.value();
   }
-
-  [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
-  [[nodiscard]] std::uint64_t checksum() const noexcept { return checksum_; }
-  friend bool operator==(const covered_lines&, const covered_lines&) = default;
-
- private:
-  std::uint64_t count_ = 0;
-  std::uint64_t checksum_ = 0;
+  bool operator==(const covered_lines&) const = default;
 };
 
 /// The names of the shards of `kclxx feed`, and with --state the lines of each that earlier runs
