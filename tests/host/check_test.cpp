@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "host/daemon/check.hpp"
+
 #include <map>
 #include <string>
 #include <vector>
 
-#include "host/daemon/check.hpp"
 #include "host/daemon/launch.hpp"
 #include "support/catch.hpp"
 #include "support/text.hpp"

@@ -2,10 +2,10 @@
 #include "host/daemon/jars.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <iostream>
 #include <regex>
+#include <sstream>
 #include <unistd.h>
 
 #include <boost/algorithm/string/replace.hpp>
@@ -197,18 +197,13 @@ std::string kcl_choice::text() const {
 }
 
 std::strong_ordering compare_versions(std::string_view version, std::string_view second) {
-  const auto next = [](std::string_view& unread) {
-    int number = 0;
-    const auto end = std::from_chars(unread.data(), unread.data() + unread.size(), number).ptr;
-    unread.remove_prefix(static_cast<std::size_t>(end - unread.data()));
-    if (!unread.empty()) unread.remove_prefix(1);
-    return number;
+  const auto numbers_of = [](std::string_view text) {
+    std::istringstream unread{std::string(text)};
+    std::vector<int> numbers;
+    for (int number = 0; unread >> number; unread.ignore()) numbers.push_back(number);
+    return numbers;
   };
-  while (!version.empty() || !second.empty()) {
-    const auto order = next(version) <=> next(second);
-    if (order != 0) return order;
-  }
-  return std::strong_ordering::equal;
+  return numbers_of(version) <=> numbers_of(second);
 }
 
 std::string_view name_of(kcl_version kcl) {
