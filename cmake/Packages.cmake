@@ -24,11 +24,13 @@ set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/packages/deb/staged.cmake)
 set(version "${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE}")
+set(folder ${PROJECT_BINARY_DIR}/packaging)
 
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME ${library_package})
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/cmake/packages/deb/triggers)
+file(WRITE ${folder}/triggers "activate-noawait ldconfig\n")
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA ${folder}/triggers)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_STRICT_PERMISSION ON)  # a checkout's files may be writable for a group
 set(CPACK_DEBIAN_RUNTIME_DESCRIPTION "C++20 library for children of the Kinesis MultiLangDaemon, shared library
 kclxx is a library for programs that consume an Amazon Kinesis data stream as
@@ -64,16 +66,31 @@ find_program(KCLXX_GZIP gzip REQUIRED)
 function(kclxx_gzip from to)
   execute_process(COMMAND ${KCLXX_GZIP} -9nc ${from} OUTPUT_FILE ${to} COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
-set(folder ${PROJECT_BINARY_DIR}/packaging)
+set(changelog "@package@ (@version@) unstable; urgency=medium
+
+  * kclxx @PROJECT_VERSION@. The package libkclxx-dev has the list of changes.
+
+ -- @CPACK_PACKAGE_CONTACT@  @date@
+")
+# What lintian is to pass over.
+set(overrides_of_runtime
+"# CPack writes these scripts for each package with a library; the trigger, which is there too, is what Debian wants.
+@package@: maintscript-calls-ldconfig [postinst]
+@package@: maintscript-calls-ldconfig [postrm]
+")
+set(overrides_of_tool
+"# One launcher waits for each shard, so it is as small as it can be made: docs/architecture.md, \"Decisions\".
+kclxx: statically-linked-binary [usr/bin/kclxx-share]
+")
 foreach(component IN LISTS CPACK_COMPONENTS_ALL)
   set(package ${package_of_${component}})
-  configure_file(cmake/packages/deb/changelog.in ${folder}/${package}.changelog @ONLY)
+  file(CONFIGURE OUTPUT ${folder}/${package}.changelog CONTENT "${changelog}" @ONLY)
   kclxx_gzip(${folder}/${package}.changelog ${folder}/${package}.changelog.gz)
   install(FILES ${folder}/${package}.changelog.gz RENAME changelog.Debian.gz
     DESTINATION share/doc/${package} COMPONENT ${component} EXCLUDE_FROM_ALL)
   install(FILES cmake/packages/deb/copyright DESTINATION share/doc/${package} COMPONENT ${component} EXCLUDE_FROM_ALL)
-  if(EXISTS ${PROJECT_SOURCE_DIR}/cmake/packages/deb/${component}.overrides)
-    configure_file(cmake/packages/deb/${component}.overrides ${folder}/${package}.overrides @ONLY)
+  if(DEFINED overrides_of_${component})
+    file(CONFIGURE OUTPUT ${folder}/${package}.overrides CONTENT "${overrides_of_${component}}" @ONLY)
     install(FILES ${folder}/${package}.overrides RENAME ${package}
       DESTINATION share/lintian/overrides COMPONENT ${component} EXCLUDE_FROM_ALL)
   endif()

@@ -7,12 +7,15 @@ import platform
 import subprocess
 import sys
 
-import baseline
 import run
 from workloads import WORKLOADS
 
 OUT = run.ROOT / "build/bench"
 QUIET = 0.5  # load; above it rates mean little
+# --check compares kclxx with the committed baseline, as ratios to the floor of the same run.
+BASELINE = run.ROOT / "benchmarks/baseline.json"
+GUARDED_CLIENTS = ("kclxx", "kclxx-waited")
+TOLERANCE = 0.15
 
 
 def arguments():
@@ -39,6 +42,58 @@ def pick(text, known, what):
     return names or list(known)
 
 
+def compared(figure, entry):
+    """The number that holds on another machine."""
+    return entry["ratio"] if figure.ratio else entry["value"]
+
+
+def guarded():
+    """(workload, figures) of all that is compared."""
+    return [(w.name, w.guarded) for w in WORKLOADS if w.guarded]
+
+
+def baseline_of(results):
+    """The guarded figures of a run, as they are committed."""
+    return {name: {client: {figure.key: round(compared(figure, summary[figure.key]), 4)
+                            for figure in figures if figure.key in summary}
+                   for client, summary in results["workloads"][name].items()
+                   if client in GUARDED_CLIENTS}
+            for name, figures in guarded() if name in results["workloads"]}
+
+
+def load_baseline():
+    return json.loads(BASELINE.read_text())
+
+
+def save_baseline(results):
+    names = {name for name, _ in guarded()}
+    known = {name: figures for name, figures in (load_baseline() if BASELINE.exists() else {}).items() if name in names}
+    known.update(baseline_of(results))  # a run of some workloads leaves the others as they are
+    BASELINE.write_text(json.dumps(known, indent=2, sort_keys=True) + "\n")
+
+
+def pairs(results):
+    """(workload, client, figure, then, now) for all that is guarded; then is None where the baseline has nothing."""
+    then, now = load_baseline(), baseline_of(results)
+    for name, figures in guarded():
+        for client, values in now.get(name, {}).items():
+            for figure in figures:
+                if figure.key in values:
+                    before = then.get(name, {}).get(client, {}).get(figure.key)
+                    yield name, client, figure, before, values[figure.key]
+
+
+def worse(results):
+    """What is over 15 % worse than the baseline: (workload, client, figure, then, now)."""
+    return [(name, client, figure, then, now) for name, client, figure, then, now in pairs(results)
+            if then is not None and (then / now if figure.higher else now / then) > 1 + TOLERANCE]
+
+
+def missing(results):
+    """What the baseline has nothing to compare with: (workload, client, figure)."""
+    return [(name, client, figure) for name, client, figure, then, _ in pairs(results) if then is None]
+
+
 def measure(workloads, clients, repetitions):
     """The summary of each workload, and the failures."""
     jobs = [(w.name, w.job, w.among([c.name for c in clients])) for w in workloads]
@@ -49,7 +104,7 @@ def measure(workloads, clients, repetitions):
 
 def check(results, clients, repetitions):
     """Exit status. What looks worse is measured again, with nothing else running, before it counts."""
-    suspects = baseline.worse(results)
+    suspects = worse(results)
     if suspects:
         names = {name for name, *_ in suspects}
         print(f"bench: measured again, since it looks worse than the baseline: {', '.join(sorted(names))}")
@@ -57,18 +112,18 @@ def check(results, clients, repetitions):
         again, failures = measure([w for w in WORKLOADS if w.name in names], few, 2 * repetitions)
         if failures:
             sys.exit(f"bench: failed when measured again: {failures}")
-        still = {(name, client, figure.key) for name, client, figure, *_ in baseline.worse({"workloads": again})}
+        still = {(name, client, figure.key) for name, client, figure, *_ in worse({"workloads": again})}
         suspects = [(name, client, figure, *numbers) for name, client, figure, *numbers in suspects
                     if (name, client, figure.key) in still]
     for name, client, figure, before, value in suspects:
         what = f"{figure.title} ÷ the floor's" if figure.ratio else figure.title
         print(f"bench: worse than the baseline, twice: {name}, {client}: {what} is {value:.3f}, was {before:.3f}")
-    missing = baseline.missing(results)
-    for name, client, figure in missing:
+    lacking = missing(results)
+    for name, client, figure in lacking:
         print(f"bench: no baseline for {name}, {client}: {figure.title}; scripts/bench --update-baseline makes one")
     if not suspects:
         print("bench: nothing is over 15 % worse than benchmarks/baseline.json")
-    return 1 if suspects or missing else 0
+    return 1 if suspects or lacking else 0
 
 
 def selection(chosen):
@@ -79,7 +134,7 @@ def selection(chosen):
     names = pick(chosen.client, [c.name for c in everyone], "client")
     if chosen.check:
         workloads = [w for w in workloads if w.guarded]
-        names = [name for name in names if name in baseline.GUARDED_CLIENTS]
+        names = [name for name in names if name in GUARDED_CLIENTS]
     floors = {run.floor_of(name) for name in names}
     clients = [c for c in everyone if c.name in {*names, *floors}]
     cores = len(os.sched_getaffinity(0))
@@ -155,7 +210,7 @@ def main():
     if chosen.check:
         status = check(results, clients, chosen.repetitions) or status
     if chosen.update_baseline and not failures:
-        baseline.save(results)
+        save_baseline(results)
         print("bench: written: benchmarks/baseline.json")
     return status
 

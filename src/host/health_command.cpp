@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -11,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -21,6 +20,7 @@
 
 #include "host/commands.hpp"
 #include "io/descriptor.hpp"
+#include "tool/files.hpp"
 #include "tool/text.hpp"
 
 namespace kclxx::host {
@@ -63,9 +63,7 @@ double value_of(std::string_view text, std::string_view family) {
   const std::string_view sample = sample_of(text, family);
   const std::string_view digits = sample.substr(sample.rfind(' ') + 1);
   double value = -1;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc() || end != digits.data() + digits.size() || !std::isfinite(value) ||
-      value < 0) {
+  if (!read_number(digits, value) || !std::isfinite(value) || value < 0) {
     throw std::runtime_error(std::string(family) + " is not a number");
   }
   return value;
@@ -182,23 +180,11 @@ shard_health look_at(const std::filesystem::path& path, const limits& limit) {
   }
 }
 
-std::vector<std::filesystem::path> files_in(const std::filesystem::path& directory) {
-  std::error_code error;
-  std::vector<std::filesystem::path> files;
-  for (std::filesystem::directory_iterator at(directory, error), end; !error && at != end;
-       at.increment(error)) {
-    const std::string name = at->path().filename().string();
-    if (name.starts_with("kclxx.") && name.ends_with(".prom")) files.push_back(at->path());
-  }
-  if (error) {
-    cannot_set_up(directory.string() + " cannot be read: " + error.message());
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
 command_status run_health(const std::string& directory, const limits& limit, bool allow_empty) {
-  const auto files = files_in(directory);
+  std::set<std::string> files = names_in(directory);
+  std::erase_if(files, [](const std::string& name) {
+    return !name.starts_with("kclxx.") || !name.ends_with(".prom");
+  });
   if (files.empty()) {
     std::cout << directory
               << " has no files of kclxx (KCLXX_METRICS_DIR): children that do not use kclxx and "
@@ -208,7 +194,9 @@ command_status run_health(const std::string& directory, const limits& limit, boo
     return allow_empty ? command_status::ok : command_status::finding;
   }
   std::map<shard_health, std::size_t> shards;
-  for (const auto& path : files) ++shards[look_at(path, limit)];
+  for (const std::string& name : files) {
+    ++shards[look_at(std::filesystem::path(directory) / name, limit)];
+  }
   if (shards[shard_health::failed] > 0) return command_status::finding;
   const std::size_t alive = shards[shard_health::alive] + shards[shard_health::in_outage];
   std::cout << directory << ": no handler is stuck in " << alive

@@ -68,18 +68,6 @@ struct stat status_of(const fs::path& path) {
   return status;
 }
 
-/// The names of all entries, whatever they are: folders, links and pipes were not fetched.
-std::set<std::string> names_in(const fs::path& folder) {
-  std::set<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    names.insert(entry->path().filename().string());
-  }
-  if (error) cannot_set_up(folder.string() + " cannot be read: " + error.message());
-  return names;
-}
-
 /// The hashes of files, by the program sha256sum.
 std::vector<std::string> hashes_of(const fs::path& folder, const std::vector<checksum>& files) {
   if (files.empty()) return {};
@@ -126,7 +114,7 @@ std::vector<fs::path> compare(const fs::path& folder, std::string_view checksums
     if (!is_so) cannot_set_up(subject + ": " + name + fault + remedy);
   };
   std::vector<checksum> expected = parsed(checksums, folder / checksum_file);
-  std::set<std::string> names = names_in(folder);
+  std::set<std::string> names = names_in(folder);  // folders, links and pipes were not fetched
   names.erase(checksum_file);
   std::vector<fs::path> files;
   std::vector<checksum> own = take_own(names, folder);

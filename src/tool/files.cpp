@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <fcntl.h>
@@ -101,12 +102,39 @@ struct input_file::readiness {
   boost::asio::posix::stream_descriptor source{loop.context()};
 };
 
+temporary_folder::temporary_folder(const std::filesystem::path& prefix) {
+  std::string path = prefix.string() + "XXXXXX";
+  if (::mkdtemp(path.data()) == nullptr) cannot_set_up(path, "made");
+  path_ = path;
+}
+
+temporary_folder::~temporary_folder() {
+  std::error_code ignored;
+  if (!is_kept_) std::filesystem::remove_all(path_, ignored);
+}
+
+const std::filesystem::path& temporary_folder::keep() noexcept {
+  is_kept_ = true;
+  return path_;
+}
+
 bool make_directory(const std::string& name) {
   // filesystem_error's own words would name the library's function.
   std::error_code error;
   const bool is_new = std::filesystem::create_directories(name, error);
   if (error) throw std::system_error(error, name + " cannot be made");
   return is_new;
+}
+
+std::set<std::string> names_in(const std::filesystem::path& directory) {
+  std::set<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(directory, error), end; !error && entry != end;
+       entry.increment(error)) {
+    names.insert(entry->path().filename().string());
+  }
+  if (error) cannot_set_up(directory.string() + " cannot be read: " + error.message());
+  return names;
 }
 
 std::string access_of_others(const struct stat& status) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <span>
 #include <sstream>
 #include <string>
@@ -48,9 +49,30 @@ class result_file {
   std::ostringstream stream_;
 };
 
+/// A new folder, for its owner alone. The destructor removes it, with all that is in it.
+class temporary_folder {
+ public:
+  /// `prefix`: the beginning of its path. Errors: command_error.
+  explicit temporary_folder(const std::filesystem::path& prefix);
+  ~temporary_folder();
+  temporary_folder(const temporary_folder&) = delete;
+  temporary_folder& operator=(const temporary_folder&) = delete;
+
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+  /// The destructor leaves it where it is.
+  const std::filesystem::path& keep() noexcept;
+
+ private:
+  std::filesystem::path path_;
+  bool is_kept_ = false;
+};
+
 /// Makes a directory, and those above it. True when it was not there.
 /// Errors: std::system_error, with its name.
 bool make_directory(const std::string& name);
+
+/// The names of all entries of a directory, whatever they are. Errors: command_error.
+std::set<std::string> names_in(const std::filesystem::path& directory);
 
 /// A file to read from.
 /// Errors: std::system_error, with the file's name. Reading from a pipe or a terminal: cancelled.

@@ -30,11 +30,14 @@ std::string text_of(const std::string& name) {
 
 scan table(const std::string& name) { return parse_scan(text_of(name)); }
 
-/// What is seen in scans of this table, so many seconds apart.
-picture seen(const std::string& name, std::vector<int> seconds = {0}) {
+/// What is seen in scans of this table at these seconds.
+picture seen(const scan& table, std::vector<int> seconds = {0}) {
   observation scans(12s);
-  for (const int at : seconds) scans.add(table(name), std::chrono::seconds(at));
+  for (const int second : seconds) scans.add(table, std::chrono::seconds(second));
   return scans.look();
+}
+picture seen(const std::string& name, std::vector<int> seconds = {0}) {
+  return seen(table(name), std::move(seconds));
 }
 
 const shard_state& shard(const picture& table, int number) {
@@ -97,9 +100,7 @@ picture seen_beside(const std::vector<stream_shard>& shards) {
   scan rows = table("moving_1");
   rows.stream = "clicks";
   rows.shards = shards;
-  observation scans(12s);
-  scans.add(rows, 0s);
-  return scans.look();
+  return seen(rows);
 }
 
 /// The shards whose records the table has, each of which begins with the number at its checkpoint.
@@ -140,9 +141,7 @@ TEST_CASE("rows of another stream are told in one line: two streams under one ap
   for (const lease& row : ended.leases) {
     if (!row.has_ended()) ended.shards.push_back({row.shard, "", ""});
   }
-  observation scans(12s);
-  scans.add(ended, 0s);
-  CHECK_FALSE(has_note(scans.look(), true, ""));
+  CHECK_FALSE(has_note(seen(ended), true, ""));
 }
 
 TEST_CASE("1: an owner that has not renewed for the interval is stuck, and not before",
@@ -160,9 +159,11 @@ TEST_CASE("1: an owner that has not renewed for the interval is stuck, and not b
 
 TEST_CASE("2: a lease without an owner (removed) is free, and stuck when nobody takes it",
           "[leases]") {
-  CHECK(shard(seen("no_owner"), 1).state == lease_state::free);
-  CHECK_FALSE(seen("no_owner").is_stuck());
-  const picture late = seen("no_owner", {0, 12});
+  scan free = table("owner_killed");
+  free.leases[1].owner.clear();
+  CHECK(shard(seen(free), 1).state == lease_state::free);
+  CHECK_FALSE(seen(free).is_stuck());
+  const picture late = seen(free, {0, 12});
   CHECK(shard(late, 1).state == lease_state::stuck);
   CHECK(shard(late, 1).cause == "no worker has it: if none runs, start one");
 }
@@ -170,9 +171,7 @@ TEST_CASE("2: a lease without an owner (removed) is free, and stuck when nobody 
 TEST_CASE("a free lease names the leader that has yet to assign it", "[leases]") {
   scan free = table("leader_killed_1");
   free.leases[1].owner.clear();
-  observation scans(12s);
-  scans.add(free, 0s);
-  CHECK(shard(scans.look(), 1).cause ==
+  CHECK(shard(seen(free), 1).cause ==
         "no worker has it: the leader host-1 has yet to assign it; if none runs, start one");
 }
 
@@ -189,11 +188,9 @@ TEST_CASE("a shard whose row is gone is stuck, and named by its hash keys", "[le
     }
     return parse_scan("{\"Items\":[" + items + "]}");
   };
-  const auto problems = [](const scan& table, std::vector<int> seconds = {0}) {
-    observation scans(12s);
-    for (const int at : seconds) scans.add(table, std::chrono::seconds(at));
+  const auto problems = [](const scan& table, const std::vector<int>& seconds = {0}) {
     std::vector<std::string> found;
-    for (const note& remark : scans.look().notes) {
+    for (const note& remark : seen(table, seconds).notes) {
       if (remark.is_problem) found.push_back(remark.text.substr(0, remark.text.find(':')));
     }
     return found;
@@ -226,13 +223,8 @@ TEST_CASE("a shard whose row is gone is stuck, and named by its hash keys", "[le
 }
 
 TEST_CASE("shards that kclxx local knows to have no lease are named", "[leases]") {
-  CHECK(has_note(
-      [] {
-        observation scans(12s);
-        scans.add(parse_scan(R"({"Items":[],"kclxxUnleased":["shardId-1"]})"), 0s);
-        return scans.look();
-      }(),
-      true, "the shard shardId-1 has no lease"));
+  CHECK(has_note(seen(parse_scan(R"({"Items":[],"kclxxUnleased":["shardId-1"]})")), true,
+                 "the shard shardId-1 has no lease"));
 }
 
 TEST_CASE("3: a hand-over is one for 35 s, and then a checkpointOwner that stayed", "[leases]") {
@@ -257,18 +249,21 @@ TEST_CASE("4: a shard at its end is fine with children, and stuck without (their
           "[leases]") {
   CHECK(shard(seen("children"), 0).state == lease_state::ended);
   CHECK(shard(seen("children"), 0).is_moving == std::nullopt);
-  const picture without = seen("no_children");
+  scan rows = table("children");
+  std::erase_if(rows.leases, [](const lease& row) { return !row.parents.empty(); });
+  const picture without = seen(rows);
   CHECK(without.is_stuck());
   CHECK(shard(without, 0).state == lease_state::stuck);
   CHECK(contains(shard(without, 0).cause, "none of its children has a lease"));
 }
 
 TEST_CASE("5: a child waits until its parent has ended (which was made undone)", "[leases]") {
-  const picture table = seen("waiting_child");
-  const shard_state& child = shard(table, 4);
-  CHECK(child.state == lease_state::waits);
-  CHECK(child.cause == "until shardId-000000000000 has ended");
-  CHECK_FALSE(table.is_stuck());
+  scan rows = table("children");
+  rows.leases[0].sequence_number = rows.leases[1].sequence_number;
+  const picture now = seen(rows);
+  CHECK(shard(now, 4).state == lease_state::waits);
+  CHECK(shard(now, 4).cause == "until shardId-000000000000 has ended");
+  CHECK_FALSE(now.is_stuck());
 }
 
 TEST_CASE("6: a leader that has ended is named, though its lock is still there", "[leases]") {
@@ -283,9 +278,11 @@ TEST_CASE("6: a leader that has ended is named, though its lock is still there",
   CHECK(shard(late, 3).state == lease_state::ok);
 }
 
-TEST_CASE("7: a table of KCL 3 without a leader's row has no leader", "[leases]") {
-  CHECK(has_note(seen("no_leader"), true, "no worker is the leader"));
-  CHECK(contains(shard(seen("no_leader", {0, 12}), 1).cause,
+TEST_CASE("7: a table of KCL 3 without a leader's row (removed) has no leader", "[leases]") {
+  scan rows = table("leader_killed_2");
+  rows.leader.reset();
+  CHECK(has_note(seen(rows), true, "no worker is the leader"));
+  CHECK(contains(shard(seen(rows, {0, 12}), 1).cause,
                  "host-1 has not renewed it for 12 s: it has ended, or hangs, and there is no "
                  "leader to give it to another"));
 }
@@ -299,8 +296,8 @@ TEST_CASE("8: rows that KCL 2 cannot read are named, and who can take a lease th
 }
 
 TEST_CASE("9: an empty table tells that no worker has begun", "[leases]") {
-  for (const char* name : {"no_lease", "only_version"}) {
-    CHECK(has_note(seen(name), true, "the table has no lease: no worker has begun"));
+  for (const scan& rows : {parse_scan(R"({"Items": []})"), table("only_version")}) {
+    CHECK(has_note(seen(rows), true, "the table has no lease: no worker has begun"));
   }
 }
 
@@ -370,9 +367,7 @@ TEST_CASE("the table aligns its columns, and shows no control characters", "[lea
   rows.leases.push_back({"shardId-0", "a\x1b[31m", "", 7, "TRIM_HORIZON", "0", {}});
   rows.leases.push_back({"shardId-1", "", "", 12345, std::string(56, '4'), "2", {}});
   rows.backlogs["shardId-0"] = {1200, 64'000};
-  observation seen_once(12s);
-  seen_once.add(rows, 0s);
-  const picture table = seen_once.look();
+  const picture table = seen(rows);
   CHECK(
       to_table(table, 0) ==
       "shard      owner      counter  moves  checkpoint         age   lag  oldest  state\n"
@@ -396,9 +391,7 @@ TEST_CASE("no form shows anything that a terminal could obey, or that makes a ro
   const std::string bad = kclxx::test::obeyed_text();
   scan rows;
   rows.leases.push_back({bad, bad, bad, 7, bad, bad, {bad}});
-  observation seen_once(12s);
-  seen_once.add(rows, 0s);
-  const picture seen_table = seen_once.look();
+  const picture seen_table = seen(rows);
   const std::string tsv = to_tsv(seen_table, 0);
   CHECK(std::count(tsv.begin(), tsv.end(), '\n') == 2);  // with the names of the fields
   CHECK(std::count(tsv.begin(), tsv.end(), '\t') == 20);
@@ -425,14 +418,12 @@ TEST_CASE("each worker has a line: its leases, the oldest checkpoint, and the la
   rows.leases[3].owner.clear();
   rows.backlogs["shardId-000000000000"] = {7, 1000};
   rows.backlogs["shardId-000000000001"] = {0, std::nullopt};
-  observation scans(12s);
-  scans.add(rows, 0s);
   const std::int64_t arrival = *arrival_of(rows.leases[2].sequence_number);
-  CHECK(contains(to_table(scans.look(), arrival + 5),
+  CHECK(contains(to_table(seen(rows), arrival + 5),
                  "worker  leases  oldest checkpoint  lag\n"
                  "host-1       1                5 s    -\n"
                  "host-2       1                5 s    7\n"));
-  CHECK(contains(to_json(scans.look(), "my-app", arrival + 5, true),
+  CHECK(contains(to_json(seen(rows), "my-app", arrival + 5, true),
                  R"("workers":[{"worker":null,"leases":1,"oldest_checkpoint_age_seconds":5},)"
                  R"({"worker":"host-1","leases":1,"oldest_checkpoint_age_seconds":5},)"));
 }

@@ -1,21 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # The least that a user of amazon_kclpy writes: decode, add up, checkpoint each batch at its last record.
-import os
 import sys
 
 from amazon_kclpy import kcl
 from amazon_kclpy.v3 import processor
-
-
-HOOKS = "KCLXX_CHECK" in os.environ  # scripts/compare-clients
-
-
-def obey(records):
-    for record in records:
-        if record.binary_data == b"poison":
-            raise RuntimeError("poison")
-        if record.binary_data == b"print":
-            print("printed without a newline", end="")
 
 
 class CountBytes(processor.RecordProcessorBase):
@@ -24,8 +12,6 @@ class CountBytes(processor.RecordProcessorBase):
 
     def process_records(self, process_records_input):
         records = process_records_input.records
-        if HOOKS:
-            obey(records)
         for record in records:
             self.bytes += len(record.binary_data)
         if records:

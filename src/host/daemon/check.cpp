@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 #include <optional>
 #include <regex>
@@ -16,6 +15,8 @@
 #include <boost/algorithm/string/predicate.hpp>
 #include <boost/algorithm/string/replace.hpp>
 #include <boost/algorithm/string/trim.hpp>
+
+#include "tool/text.hpp"
 
 namespace kclxx::host {
 
@@ -89,14 +90,16 @@ struct missing_row {
   const char* fix;
 };
 
+constexpr std::array<std::string_view, 5> polling_keys{
+    "retryGetRecordsInSeconds", "maxGetRecordsThreadPool", "maxRecords",
+    "idleTimeBetweenReadsInMillis", "millisBehindLatestThresholdForReducedTps"};
+
 bool polls(const checked_file& file) {
   for (const reading& said : file.where.readings) {
     if (said.kind == "retrieval") return said.text == "POLLING";
   }
-  static constexpr std::array<std::string_view, 5> keys{
-      "retryGetRecordsInSeconds", "maxGetRecordsThreadPool", "maxRecords",
-      "idleTimeBetweenReadsInMillis", "millisBehindLatestThresholdForReducedTps"};
-  return std::any_of(keys.begin(), keys.end(), [&](auto key) { return file.has(key); });
+  return std::any_of(polling_keys.begin(), polling_keys.end(),
+                     [&](auto key) { return file.has(key); });
 }
 
 const char* const no_start = "The daemon does not start without it.";
@@ -203,17 +206,15 @@ bool is_step_before(const checked_file& file, const char* version) {
 bool polls_by_mode(const checked_file& file, const property&) {
   return iequals(file.value("retrievalMode"), "polling");
 }
-bool fans_out_by_mode(const checked_file& file, const property&) {
-  return iequals(file.value("retrievalMode"), "fanout");
+bool is_unused_by_fan_out(const checked_file& file, const property& entry) {
+  return iequals(file.value("retrievalMode"), "fanout") &&
+         std::find(polling_keys.begin(), polling_keys.end(), entry.key) != polling_keys.end();
 }
 
 /// The whole number of a value. Nothing: it is none, which the daemon's reader tells.
 std::optional<std::int64_t> number_in(const property& entry) {
-  const std::string text = trim_copy(entry.value);
   std::int64_t number = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (failure != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
+  return read_number(trim_copy(entry.value), number) ? std::optional(number) : std::nullopt;
 }
 
 /// Whether the number is at most `last`. 0 is not, since it counts as not set.
@@ -350,15 +351,7 @@ const key_row key_rows[] = {
      "that is silent.",
      "Write less; the key's name has the unit."},
     {warning, "fanoutConfig.", polls_by_mode, no_effect, "retrievalMode is POLLING.", one_of_them},
-    {warning, "maxRecords", fans_out_by_mode, no_effect, "retrievalMode is FANOUT.", one_of_them},
-    {warning, "idleTimeBetweenReadsInMillis", fans_out_by_mode, no_effect,
-     "retrievalMode is FANOUT.", one_of_them},
-    {warning, "retryGetRecordsInSeconds", fans_out_by_mode, no_effect, "retrievalMode is FANOUT.",
-     one_of_them},
-    {warning, "maxGetRecordsThreadPool", fans_out_by_mode, no_effect, "retrievalMode is FANOUT.",
-     one_of_them},
-    {warning, "millisBehindLatestThresholdForReducedTps", fans_out_by_mode, no_effect,
-     "retrievalMode is FANOUT.", one_of_them},
+    {warning, "", is_unused_by_fan_out, no_effect, "retrievalMode is FANOUT.", one_of_them},
     {warning, "validateSequenceNumberBeforeCheckpointing", always, no_effect,
      "The daemon accepts it and ignores it.", remove_it},
     {warning, "initialLeaseTableReadCapacity", always, no_effect, on_demand, remove_it},

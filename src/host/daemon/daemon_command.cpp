@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <regex>
 #include <string>
 
 #include "host/commands.hpp"
@@ -27,12 +28,8 @@ void add_kcl_option(CLI::App& command, kcl_choice& kcl) {
 }
 
 std::string not_a_size(const std::string& text) {
-  const bool has_unit =
-      !text.empty() && std::string("kKmMgG").find(text.back()) != std::string::npos;
-  const std::string number = text.substr(0, text.size() - (has_unit ? 1 : 0));
-  const bool is_size =
-      !number.empty() && number.find_first_not_of("0123456789") == std::string::npos;
-  return is_size ? "" : text + " is not a size; write for example 512m or 2g";
+  static const std::regex size("[0-9]{1,19}[kKmMgG]?");
+  return std::regex_match(text, size) ? "" : text + " is not a size; write for example 512m or 2g";
 }
 
 /// Adds the options that `run`, `print-command` and `check` share.

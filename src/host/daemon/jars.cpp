@@ -2,10 +2,10 @@
 #include "host/daemon/jars.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <iostream>
 #include <regex>
+#include <sstream>
 #include <unistd.h>
 
 #include <boost/algorithm/string/replace.hpp>
@@ -98,24 +98,6 @@ bool succeeds(const std::vector<std::string>& command) {
   }
 }
 
-/// A folder of a name that nobody else has, which goes with this object.
-class work_folder {
- public:
-  explicit work_folder(const fs::path& prefix) : path_(prefix.string() + "XXXXXX") {
-    if (::mkdtemp(path_.data()) == nullptr) cannot_set_up(path_, "made");
-  }
-  ~work_folder() {
-    std::error_code error;
-    fs::remove_all(path_, error);
-  }
-  work_folder(const work_folder&) = delete;
-  work_folder& operator=(const work_folder&) = delete;
-  [[nodiscard]] fs::path operator/(const std::string& name) const { return fs::path(path_) / name; }
-
- private:
-  std::string path_;
-};
-
 /// Java's tool of that name, beside the Java that runs, or in PATH.
 std::string java_tool(const char* name) {
   const fs::path beside = fs::path(find_java()).parent_path() / name;
@@ -131,7 +113,7 @@ bool lists_class(const std::string& listing, const embedded::file& source) {
 
 /// The jar of src/host/java in the folder `work`, with every class that it must have. Nothing:
 /// there is no JDK.
-std::optional<fs::path> compiled(const work_folder& work, const std::vector<fs::path>& jars) {
+std::optional<fs::path> compiled(const fs::path& work, const std::vector<fs::path>& jars) {
   fs::path jar = work / own_jar(embedded::java_sources.name);
   const std::string classes = (work / "classes").string();
   const auto compiles = [&](const std::vector<embedded::file>& sources) {
@@ -139,8 +121,8 @@ std::optional<fs::path> compiled(const work_folder& work, const std::vector<fs::
                                      "-proc:none",       "-d",        classes, "-cp",
                                      class_path(jars)};
     for (const embedded::file& source : sources) {
-      write_file(work / std::string(source.name), source.text);
-      command.push_back((work / std::string(source.name)).string());
+      write_file(work / source.name, source.text);
+      command.push_back((work / source.name).string());
     }
     return succeeds(command);
   };
@@ -181,8 +163,9 @@ void add_own_jar(const fs::path& cache, const package& wanted, const std::string
     // The lock is free, so its process was killed.
     if (entry.path().filename().string().starts_with(prefix)) fs::remove_all(entry.path());
   }
-  const work_folder work(cache / prefix);
-  if (const auto jar = compiled(work, jars)) return install_own_jar(*jar, cache / wanted.folder);
+  const temporary_folder work(cache / prefix);
+  if (const auto jar = compiled(work.path(), jars))
+    return install_own_jar(*jar, cache / wanted.folder);
   std::cerr
       << "kclxx daemon fetch: there is no JDK (javac, jar) of Java 9 or newer, so `daemon "
          "check` will judge the keys, not the values, and `run` will take one stream, and the "
@@ -214,18 +197,13 @@ std::string kcl_choice::text() const {
 }
 
 std::strong_ordering compare_versions(std::string_view version, std::string_view second) {
-  const auto next = [](std::string_view& unread) {
-    int number = 0;
-    const auto end = std::from_chars(unread.data(), unread.data() + unread.size(), number).ptr;
-    unread.remove_prefix(static_cast<std::size_t>(end - unread.data()));
-    if (!unread.empty()) unread.remove_prefix(1);
-    return number;
+  const auto numbers_of = [](std::string_view text) {
+    std::istringstream unread{std::string(text)};
+    std::vector<int> numbers;
+    for (int number = 0; unread >> number; unread.ignore()) numbers.push_back(number);
+    return numbers;
   };
-  while (!version.empty() || !second.empty()) {
-    const auto order = next(version) <=> next(second);
-    if (order != 0) return order;
-  }
-  return std::strong_ordering::equal;
+  return numbers_of(version) <=> numbers_of(second);
 }
 
 std::string_view name_of(kcl_version kcl) {

@@ -14,7 +14,6 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
-#include <random>
 #include <regex>
 #include <sstream>
 #include <string>
@@ -140,10 +139,7 @@ void start_guard() {
 std::string new_worker_id() {
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
-  std::random_device random;
-  std::string id = std::string(host.data()) + "-";
-  for (int i = 0; i < 16; ++i) id += "0123456789abcdef"[random() % 16];
-  return id;
+  return std::string(host.data()) + "-" + random_digits(16);
 }
 
 /// Java decodes its command line in the character set of the locale.

@@ -5,10 +5,13 @@
 #include <array>
 #include <charconv>
 #include <cstdint>
+#include <cstdio>
 #include <iterator>
+#include <utility>
 
 #include <boost/algorithm/string/case_conv.hpp>
 #include <boost/algorithm/string/predicate.hpp>
+#include <boost/algorithm/string/replace.hpp>
 #include <boost/algorithm/string/trim.hpp>
 #include <boost/locale/utf.hpp>
 
@@ -180,7 +183,6 @@ property parse_line(std::string_view line, std::size_t number) {
 }
 
 std::string escape(std::string_view text) {
-  static constexpr std::string_view digits = "0123456789abcdef";
   std::string result;
   for (const char16_t c : to_utf16(text)) {
     const bool is_plain = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
@@ -192,10 +194,9 @@ std::string escape(std::string_view text) {
     } else if (c == ' ') {
       result += "\\ ";
     } else {
-      result += "\\u";
-      for (int shift = 12; shift >= 0; shift -= 4) {
-        result.push_back(digits[static_cast<std::size_t>(c >> shift) & 0xF]);
-      }
+      char code[7];
+      std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned>(c));
+      result += code;
     }
   }
   return result;
@@ -274,23 +275,8 @@ std::string value_of(const properties& entries, std::string_view key, kcl_versio
   return entry == nullptr ? "" : boost::trim_copy(entry->value);
 }
 
-namespace {
-
-constexpr std::string_view prefix = "KCLXX_PROPERTY_";
-
-std::string key_of(std::string_view name) {
-  std::string key;
-  for (std::size_t i = 0; i < name.size(); ++i) {
-    const bool is_dot = name.substr(i, 2) == "__";
-    key.push_back(is_dot ? '.' : name[i]);
-    i += is_dot ? 1 : 0;
-  }
-  return key;
-}
-
-}  // namespace
-
 properties overrides_in(const std::vector<std::string>& environment) {
+  constexpr std::string_view prefix = "KCLXX_PROPERTY_";
   properties found;
   for (const std::string_view variable : environment) {
     const auto equals = variable.find('=');
@@ -299,8 +285,10 @@ properties overrides_in(const std::vector<std::string>& environment) {
     if (name.size() == prefix.size()) {
       throw properties_error(0, std::string(prefix) + " in the environment names no key");
     }
-    found.push_back({key_of(name.substr(prefix.size())), std::string(variable.substr(equals + 1)),
-                     0, std::string(name)});
+    std::string key(name.substr(prefix.size()));
+    boost::replace_all(key, "__", ".");
+    found.push_back(
+        {std::move(key), std::string(variable.substr(equals + 1)), 0, std::string(name)});
   }
   std::sort(found.begin(), found.end(),
             [](const property& first, const property& second) { return first.key < second.key; });

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <set>
 #include <string>
@@ -40,11 +39,8 @@ class scan_item {
     return value->get<std::string>();
   }
   [[nodiscard]] std::uint64_t number(const char* name) const {
-    const std::string digits = text(name, "N");
     std::uint64_t value = 0;
-    const char* const end = digits.data() + digits.size();
-    const auto [parsed, error] = std::from_chars(digits.data(), end, value);
-    if (error != std::errc() || parsed != end) {
+    if (!read_number(text(name, "N"), value)) {
       throw wrong(std::string(name) + " is not a whole number");
     }
     return value;
@@ -513,6 +509,10 @@ std::string since(std::int64_t arrival, std::int64_t now) {
   return age < 3 * day ? to_text(std::chrono::seconds(age)) : std::to_string(age / day) + " days";
 }
 
+ordered_json age_or_null(std::optional<std::int64_t> arrival, std::int64_t now) {
+  return arrival ? ordered_json(now - *arrival) : ordered_json(nullptr);
+}
+
 std::string age_or_dash(std::optional<std::int64_t> arrival, std::int64_t now) {
   return arrival ? since(*arrival, now) : "-";
 }
@@ -525,6 +525,15 @@ std::string milliseconds_or_dash(std::optional<std::uint64_t> time) {
 
 std::string number_or_dash(std::optional<std::uint64_t> number) {
   return number ? std::to_string(*number) : "-";
+}
+
+/// JSON's null in place of nothing.
+template <class Value>
+ordered_json or_null(const std::optional<Value>& value) {
+  return value ? ordered_json(*value) : ordered_json(nullptr);
+}
+ordered_json or_null(const std::string& text) {
+  return text.empty() ? ordered_json(nullptr) : ordered_json(text);
 }
 
 std::string yes_or_no(std::optional<bool> value) { return !value ? "-" : *value ? "yes" : "no"; }
@@ -555,23 +564,19 @@ std::string aligned(const std::vector<cells>& rows, const std::set<std::string>&
 }
 
 ordered_json lease_object(const shard_state& shard, std::int64_t now) {
-  const auto text_or_null = [](const std::string& text) {
-    return text.empty() ? ordered_json(nullptr) : ordered_json(text);
-  };
   ordered_json checkpoint{{"sequence_number", shard.lease.sequence_number},
                           {"sub_sequence_number", shard.lease.sub_sequence_number}};
-  checkpoint["arrived"] = shard.arrival ? ordered_json(*shard.arrival) : ordered_json(nullptr);
-  checkpoint["age_seconds"] =
-      shard.arrival ? ordered_json(now - *shard.arrival) : ordered_json(nullptr);
+  checkpoint["arrived"] = or_null(shard.arrival);
+  checkpoint["age_seconds"] = age_or_null(shard.arrival, now);
   return {{"shard", shard.lease.shard},
-          {"owner", text_or_null(shard.lease.owner)},
-          {"checkpoint_owner", text_or_null(shard.lease.checkpoint_owner)},
+          {"owner", or_null(shard.lease.owner)},
+          {"checkpoint_owner", or_null(shard.lease.checkpoint_owner)},
           {"counter", shard.lease.counter},
-          {"moves", shard.is_moving ? ordered_json(*shard.is_moving) : ordered_json(nullptr)},
+          {"moves", or_null(shard.is_moving)},
           {"checkpoint", checkpoint},
           {"parents", shard.lease.parents},
           {"state", name_of(shard.state)},
-          {"cause", text_or_null(shard.cause)}};
+          {"cause", or_null(shard.cause)}};
 }
 
 /// A line for each worker. Empty: no worker has a lease.
@@ -590,10 +595,9 @@ std::string shares_table(const picture& seen, bool has_backlogs, std::int64_t no
 }
 
 ordered_json share_object(const worker_share& share, std::int64_t now) {
-  return {{"worker", share.worker.empty() ? ordered_json(nullptr) : ordered_json(share.worker)},
+  return {{"worker", or_null(share.worker)},
           {"leases", share.leases},
-          {"oldest_checkpoint_age_seconds",
-           share.arrival ? ordered_json(now - *share.arrival) : ordered_json(nullptr)}};
+          {"oldest_checkpoint_age_seconds", age_or_null(share.arrival, now)}};
 }
 
 }  // namespace
@@ -670,9 +674,7 @@ std::string to_json(const picture& seen, const std::string& table, std::int64_t 
   }
   ordered_json leader = nullptr;
   if (seen.leader) {
-    leader = {{"owner", seen.leader->owner},
-              {"moves", seen.is_leader_moving ? ordered_json(*seen.is_leader_moving)
-                                              : ordered_json(nullptr)}};
+    leader = {{"owner", seen.leader->owner}, {"moves", or_null(seen.is_leader_moving)}};
   }
   const ordered_json document{
       {"table", table},
@@ -680,8 +682,7 @@ std::string to_json(const picture& seen, const std::string& table, std::int64_t 
       {"observed_seconds", std::chrono::duration<double>(seen.observed).count()},
       {"stuck", seen.is_stuck()},
       {"leader", leader},
-      {"client_version",
-       seen.client_version.empty() ? ordered_json(nullptr) : ordered_json(seen.client_version)},
+      {"client_version", or_null(seen.client_version)},
       {"unreadable_by_kcl_2", seen.other_rows},
       {"leases", leases},
       {"workers", workers},

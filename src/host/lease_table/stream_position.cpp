@@ -2,9 +2,8 @@
 #include "host/lease_table/stream_position.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <cstdlib>
+#include <regex>
 
 #include <boost/multiprecision/cpp_int.hpp>
 #include <nlohmann/json.hpp>
@@ -21,37 +20,6 @@ namespace {
 
 using boost::multiprecision::cpp_int;
 using nlohmann::json;
-
-/// Takes a number of so many digits from the text's front.
-std::optional<int> take_digits(std::string_view& text, std::size_t count) {
-  if (text.size() < count) return std::nullopt;
-  int value = 0;
-  const char* const end = text.data() + count;
-  if (text.front() < '0' || text.front() > '9') return std::nullopt;  // from_chars takes a sign
-  const auto [parsed, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || parsed != end) return std::nullopt;
-  text.remove_prefix(count);
-  return value;
-}
-
-bool take(std::string_view& text, std::string_view token) {
-  if (!text.starts_with(token)) return false;
-  text.remove_prefix(token.size());
-  return true;
-}
-
-/// Takes "Z", "+01:00" or "-0100" from the text's front: what to take off for UTC.
-std::optional<std::chrono::minutes> take_zone(std::string_view& text) {
-  if (take(text, "Z")) return 0min;
-  const bool is_east = text.starts_with('+');
-  if (!is_east && !text.starts_with('-')) return std::nullopt;
-  text.remove_prefix(1);
-  const auto hours = take_digits(text, 2);
-  take(text, ":");
-  const auto minutes = take_digits(text, 2);
-  if (!hours || !minutes || *hours > 23 || *minutes > 59) return std::nullopt;
-  return (is_east ? 1 : -1) * (std::chrono::hours(*hours) + std::chrono::minutes(*minutes));
-}
 
 instant arrival_in(const json& record) {
   const json* const value = find_foreign(record, "ApproximateArrivalTimestamp");
@@ -130,38 +98,31 @@ surroundings look_around(const shard_reader& shard, std::string iterator, instan
 }  // namespace
 
 std::optional<instant> parse_instant(std::string_view text) {
-  const auto year = take_digits(text, 4);
-  const bool has_year = year && take(text, "-");
-  const auto month = take_digits(text, 2);
-  const bool has_month = month && take(text, "-");
-  const auto day = take_digits(text, 2);
-  const bool has_day = day && (take(text, "T") || take(text, " "));
-  const auto hour = take_digits(text, 2);
-  const bool has_hour = hour && take(text, ":");
-  const auto minute = take_digits(text, 2);
-  if (!has_year || !has_month || !has_day || !has_hour || !minute) return std::nullopt;
-  std::optional<int> second = 0;
-  instant fraction{0};
-  if (take(text, ":")) second = take_digits(text, 2);
-  if (!second) return std::nullopt;
-  if (take(text, ".")) {
-    const auto digits = std::min(text.find_first_not_of("0123456789"), text.size());
-    if (digits == 0) return std::nullopt;
-    std::string milliseconds(text.substr(0, std::min<std::size_t>(digits, 3)));
-    milliseconds.resize(3, '0');
-    fraction = instant(std::atoi(milliseconds.c_str()));
-    text.remove_prefix(digits);
-  }
-  const auto zone = take_zone(text);
-  if (!zone || !text.empty()) return std::nullopt;
-  const std::chrono::year_month_day calendar{std::chrono::year(*year),
-                                             std::chrono::month(static_cast<unsigned>(*month)),
-                                             std::chrono::day(static_cast<unsigned>(*day))};
-  if (!calendar.ok() || *year < 1970 || *hour > 23 || *minute > 59 || *second > 59) {
+  static const std::regex form(
+      R"((\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d)(:(\d\d)(\.(\d+))?)?(Z|([-+])(\d\d):?(\d\d)))");
+  constexpr std::size_t max_size = 100;  // std::regex recurses, and a longer text takes the stack
+  std::match_results<std::string_view::const_iterator> parts;
+  if (text.size() > max_size || !std::regex_match(text.begin(), text.end(), parts, form)) {
     return std::nullopt;
   }
-  return std::chrono::sys_days(calendar).time_since_epoch() + std::chrono::hours(*hour) +
-         std::chrono::minutes(*minute) + std::chrono::seconds(*second) + fraction - *zone;
+  const auto number = [&](std::size_t part) {
+    return parts[part].matched ? std::stoi(parts[part].str()) : 0;
+  };
+  const std::chrono::year_month_day calendar{std::chrono::year(number(1)),
+                                             std::chrono::month(static_cast<unsigned>(number(2))),
+                                             std::chrono::day(static_cast<unsigned>(number(3)))};
+  const auto has_time = [&](std::size_t hour) {
+    return number(hour) < 24 && number(hour + 1) < 60;
+  };
+  if (!calendar.ok() || number(1) < 1970 || !has_time(4) || number(7) > 59 || !has_time(12)) {
+    return std::nullopt;
+  }
+  const auto time_at = [&](std::size_t hour) {
+    return std::chrono::hours(number(hour)) + std::chrono::minutes(number(hour + 1));
+  };
+  const instant fraction(std::stoi((parts[9].str() + "000").substr(0, 3)));
+  return std::chrono::sys_days(calendar).time_since_epoch() + time_at(4) +
+         std::chrono::seconds(number(7)) + fraction - (parts[11] == "-" ? -1 : 1) * time_at(12);
 }
 
 record_page parse_records(std::string_view text) {

@@ -8,9 +8,11 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <deque>
 #include <exception>
+#include <fcntl.h>
 #include <filesystem>
 #include <functional>
 #include <iostream>
@@ -22,6 +24,7 @@
 #include <string>
 #include <string_view>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
@@ -37,7 +40,7 @@
 #include "protocol/json_string.hpp"
 #include "tool/command.hpp"
 #include "tool/command_error.hpp"
-#include "tool/feed/feed_state.hpp"
+#include "tool/files.hpp"
 #include "tool/line_splitter.hpp"
 #include "tool/lockstep/lockstep_daemon.hpp"
 #include "tool/process/cancellation.hpp"
@@ -99,6 +102,124 @@ std::chrono::milliseconds since_1970() {
       std::chrono::system_clock::now().time_since_epoch());
 }
 
+/// A program may keep positions by the names of its shards for years, so two runs must not get the
+/// same name by chance: it has 48 random bits.
+constexpr std::size_t run_digits = 12;
+constexpr std::string_view state_head = "kclxx feed 2\nrun ";
+constexpr const char* hexadecimal = "0123456789abcdef";
+
+/// The first lines of a shard: how many there are, and a checksum that recognizes them.
+struct covered_lines {
+  std::uint64_t count = 0;
+  std::uint64_t checksum = 0;
+
+  void add(std::string_view line) {
+    ++count;
+    detail::fnv_hash hash(checksum);
+    hash.add(line);
+    hash.add("\n");  // so that lines are not taken for others with the same characters
+    checksum = hash.value();
+  }
+  bool operator==(const covered_lines&) const = default;
+};
+
+/// The names of the shards of `kclxx feed`, and with --state the lines of each that earlier runs
+/// have covered. The folder is locked against another feed.
+///
+/// Thread safety: store() may be called from different threads for different shards, the other
+/// functions from one thread.
+class feed_state {
+ public:
+  /// `folder`: empty without --state; then nothing is kept, and the names are new.
+  /// `division`: the options that decide on the shard of a line, as one line of text.
+  /// Errors: command_error when the folder is in use, of another division or another version.
+  feed_state(std::string folder, const std::string& division);
+
+  [[nodiscard]] bool is_kept() const noexcept { return !folder_.empty(); }
+  [[nodiscard]] const std::string& folder() const noexcept { return folder_; }
+  /// "shardId-000000000003-5f0c9e2103ab". No other state has this name, and no run without a state.
+  [[nodiscard]] std::string name_of_shard(std::uint64_t number) const;
+  /// The lines that earlier runs have covered. Errors: command_error.
+  [[nodiscard]] covered_lines covered(const std::string& shard) const;
+  /// Blocking: until the file system has taken it. Errors: std::exception.
+  void store(const std::string& shard, const covered_lines& covered) const;
+
+ private:
+  [[nodiscard]] std::string position_file(const std::string& shard) const;
+
+  std::string folder_;
+  io::descriptor lock_;
+  std::string run_;  ///< random digits that end the names of the shards
+};
+
+feed_state::feed_state(std::string folder, const std::string& division)
+    : folder_(std::move(folder)), run_(random_digits(run_digits)) {
+  if (!is_kept()) return;
+  make_private_directory(folder_);
+  const std::string name = folder_ + "/feed";
+  lock_ = io::descriptor(::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!lock_.is_open()) cannot_set_up(name, "opened");
+  require_own(name);
+  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+    cannot_set_up(folder_ + " is in use by another kclxx feed");
+  }
+  const std::string text = text_of_file(name);
+  if (text.empty()) {
+    const std::string content = std::string(state_head) + run_ + "\n" + division + "\n";
+    const ssize_t size = ::write(lock_.get(), content.data(), content.size());
+    if (size != static_cast<ssize_t>(content.size())) cannot_set_up(name, "written");
+    return;
+  }
+  const std::string run =
+      text.starts_with(state_head) ? text.substr(state_head.size(), run_digits) : "";
+  const std::size_t line = state_head.size() + run_digits;
+  if (run.size() != run_digits || run.find_first_not_of(hexadecimal) != std::string::npos ||
+      text.size() < line + 2 || text[line] != '\n' || text.back() != '\n') {
+    cannot_set_up(name + " is not of this version of kclxx feed: name another folder");
+  }
+  const std::string kept_division = text.substr(line + 1, text.size() - line - 2);
+  if (kept_division != division) {
+    throw command_error(command_status::usage,
+                        folder_ + " has positions of another division: " + kept_division);
+  }
+  run_ = run;
+}
+
+std::string feed_state::name_of_shard(std::uint64_t number) const {
+  return shard_name(number) + "-" + run_;
+}
+
+std::string feed_state::position_file(const std::string& shard) const {
+  return folder_ + "/" + shard + ".position";
+}
+
+covered_lines feed_state::covered(const std::string& shard) const {
+  const std::string name = position_file(shard);
+  if (!is_kept() || !std::filesystem::exists(name)) return {};
+  require_own(name);
+  const std::string text = text_of_file(name);
+  const std::string_view line = std::string_view(text).substr(0, text.find('\n'));
+  const std::size_t blank = line.find(' ');
+  std::uint64_t count = 0;
+  std::uint64_t checksum = 0;
+  if (blank == std::string_view::npos || line.size() == text.size() ||
+      !read_number(line.substr(0, blank), count) ||
+      !read_number(line.substr(blank + 1), checksum, 16)) {
+    cannot_set_up(name + " has no position, but '" + text.substr(0, 100) + "'");
+  }
+  return {count, checksum};
+}
+
+void feed_state::store(const std::string& shard, const covered_lines& covered) const {
+  if (!is_kept()) return;
+  const std::string name = position_file(shard);
+  char text[64];
+  const int size = std::snprintf(text, sizeof text, "%llu %016llx\n",
+                                 static_cast<unsigned long long>(covered.count),
+                                 static_cast<unsigned long long>(covered.checksum));
+  replace_file(name, {text, static_cast<std::size_t>(size)});
+}
+
 /// One shard of `kclxx feed`: the lines that wait for it, and the daemon that is played to its
 /// child. The n-th line of a shard has the sequence number n.
 ///
@@ -112,19 +233,19 @@ class fed_shard {
         options_(options),
         state_(state),
         begin_(state.covered(id_)),
-        delivered_(begin_.count()),
+        delivered_(begin_.count),
         covered_(begin_) {}
 
   /// Whether the input has had all lines that an earlier run has covered.
-  [[nodiscard]] bool is_recognized() const noexcept { return read_.count() >= begin_.count(); }
+  [[nodiscard]] bool is_recognized() const noexcept { return read_.count >= begin_.count; }
   /// Counts the shard's next line. True: an earlier run has covered it, so it must not be put.
   /// Errors: command_error when the earlier run has covered different lines.
   [[nodiscard]] bool pass_over(std::string_view line) {
     if (!state_.is_kept()) return false;
     read_.add(line);
-    if (read_.count() > begin_.count()) return false;
+    if (read_.count > begin_.count) return false;
     if (is_recognized() && read_ != begin_) {
-      refuse_input("the " + std::to_string(begin_.count()) + " lines that were covered of " + id_ +
+      refuse_input("the " + std::to_string(begin_.count) + " lines that were covered of " + id_ +
                    " are other ones");
     }
     return true;
@@ -132,11 +253,11 @@ class fed_shard {
   /// Precondition: the input ended. Errors: command_error when it ended too early.
   void require_recognized() const {
     if (is_recognized()) return;
-    refuse_input("it has only " + std::to_string(read_.count()) + " of the " +
-                 std::to_string(begin_.count()) + " lines that were covered of " + id_);
+    refuse_input("it has only " + std::to_string(read_.count) + " of the " +
+                 std::to_string(begin_.count) + " lines that were covered of " + id_);
   }
   /// The checksum of the lines that were counted.
-  [[nodiscard]] std::uint64_t checksum() const noexcept { return read_.checksum(); }
+  [[nodiscard]] std::uint64_t checksum() const noexcept { return read_.checksum; }
 
   /// Blocking: while the child is too far behind. Errors: std::bad_alloc.
   void put(std::vector<fed_line> lines) {
@@ -190,10 +311,10 @@ class fed_shard {
 
   [[nodiscard]] const std::string& id() const noexcept { return id_; }
   [[nodiscard]] std::uint64_t put_count() const noexcept { return put_; }
-  [[nodiscard]] std::uint64_t delivered() const noexcept { return delivered_ - begin_.count(); }
-  [[nodiscard]] std::uint64_t covered() const noexcept { return covered_.count() - begin_.count(); }
+  [[nodiscard]] std::uint64_t delivered() const noexcept { return delivered_ - begin_.count; }
+  [[nodiscard]] std::uint64_t covered() const noexcept { return covered_.count - begin_.count; }
   /// How many lines an earlier run has covered.
-  [[nodiscard]] std::uint64_t covered_before() const noexcept { return begin_.count(); }
+  [[nodiscard]] std::uint64_t covered_before() const noexcept { return begin_.count; }
   /// How many children have died.
   [[nodiscard]] int deaths() const noexcept { return deaths_; }
   /// A child has died, or there was an error, and lines that wait are not delivered.
@@ -215,7 +336,7 @@ class fed_shard {
   void play_to_child() {
     auto child =
         std::make_unique<child_dialogue>(options_.command, child_dialogue::error_output::passed_on);
-    lockstep_daemon daemon(std::move(child), id_, unlimited, position_at(covered_.count()));
+    lockstep_daemon daemon(std::move(child), id_, unlimited, position_at(covered_.count));
     daemon.row.set_fault([this](const sequence_position& position) { return store(position); });
     serve(daemon);
     if (!daemon.noise.empty()) {
@@ -300,8 +421,8 @@ class fed_shard {
   /// the first record, such as TRIM_HORIZON, covers no line.
   [[nodiscard]] covered_lines lines_up_to(const sequence_position& position) const {
     const std::uint64_t count = number_at(position);
-    if (count <= covered_.count()) return covered_;
-    return {count, state_.is_kept() ? uncovered_checksums_[count - covered_.count() - 1] : 0};
+    if (count <= covered_.count) return covered_;
+    return {count, state_.is_kept() ? uncovered_checksums_[count - covered_.count - 1] : 0};
   }
 
   /// Writes a checkpoint before it is answered, as the daemon does.
@@ -319,14 +440,14 @@ class fed_shard {
     daemon.checkpoints.clear();
     const covered_lines reached = lines_up_to(daemon.row.checkpoint());
     if (reached == covered_) return;
-    for (std::uint64_t i = covered_.count(); i < reached.count(); ++i) {
+    for (std::uint64_t i = covered_.count; i < reached.count; ++i) {
       if (state_.is_kept()) uncovered_checksums_.pop_front();
       if (uncovered_.empty()) continue;
       uncovered_bytes_ -= size_of(uncovered_.front());
       uncovered_.pop_front();
     }
     covered_ = reached;
-    delivered_ = std::max(delivered_, covered_.count());
+    delivered_ = std::max(delivered_, covered_.count);
     deaths_in_row_ = 0;
   }
 
@@ -346,7 +467,7 @@ class fed_shard {
     }
     uncovered_bytes_ = 0;
     uncovered_checksums_.clear();
-    delivered_ = covered_.count();
+    delivered_ = covered_.count;
   }
 
   void say(const std::string& what) const {

@@ -18,6 +18,8 @@
 #include <tuple>
 #include <utility>
 
+#include <boost/algorithm/string/join.hpp>
+
 #include <kclxx/record.hpp>
 
 #include "daemon_model/lines.hpp"
@@ -195,9 +197,7 @@ class parked_records {
   }
   static parked_shard dialogue_of(const std::string& name, const shard& shard) {
     parked_shard result;
-    for (const std::string& file : shard.files) {
-      result.files += (result.files.empty() ? "" : ", ") + file;
-    }
+    result.files = boost::join(shard.files, ", ");
     result.lines = shard.lines;
     result.dialogue = daemon_model::initialize_line(name, sequence_position("TRIM_HORIZON")) + "\n";
     std::vector<record> batch;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -10,6 +11,7 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -18,9 +20,12 @@
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <boost/algorithm/string/replace.hpp>
+
+#include <kclxx/sequence_position.hpp>
 
 #include "io/process_identity.hpp"
 #include "tool/command.hpp"
@@ -32,8 +37,8 @@
 #include "tool/replay/faults.hpp"
 #include "tool/replay/parked_records.hpp"
 #include "tool/replay/player.hpp"
-#include "tool/replay/replay_input.hpp"
 #include "tool/replay/replay_result.hpp"
+#include "tool/transcript/line_summary.hpp"
 #include "tool/transcript/transcript.hpp"
 
 namespace kclxx::replay {
@@ -42,6 +47,134 @@ using namespace tool;
 namespace fs = std::filesystem;
 
 namespace {
+
+/// How a transcript begins. It decides on the order in which the transcripts of a shard are played.
+struct beginning {
+  std::string shard;
+  sequence_position position;
+  std::string started;  ///< the header's time; empty in a file that has only the daemon's lines
+
+  auto operator<=>(const beginning&) const = default;
+};
+
+class text_source : public transcript::byte_source {
+ public:
+  explicit text_source(std::string_view text) : unread_(text) {}
+  std::size_t read(char* target, std::size_t size) override {
+    const std::size_t copied = unread_.copy(target, size);
+    unread_.remove_prefix(copied);
+    return copied;
+  }
+
+ private:
+  std::string_view unread_;
+};
+
+/// Keeps what is read before rewind(), and gives it a second time afterwards.
+class rewindable_source : public transcript::byte_source {
+ public:
+  explicit rewindable_source(const std::string& name) : file_(name) {}
+
+  std::size_t read(char* target, std::size_t size) override {
+    if (is_rewound_ && !unread_.empty()) {
+      const std::size_t copied = unread_.copy(target, size);
+      unread_.remove_prefix(copied);
+      return copied;
+    }
+    const std::size_t count = file_.read(target, size);
+    if (!is_rewound_) kept_.append(target, count);
+    return count;
+  }
+  void rewind() {
+    is_rewound_ = true;
+    unread_ = kept_;
+  }
+
+ private:
+  input_file file_;
+  std::string kept_;
+  std::string_view unread_;  ///< the part of kept_ that was not given a second time yet
+  bool is_rewound_ = false;
+};
+
+/// A transcript that is to be played. Thread safety: none.
+class replay_input {
+ public:
+  /// A file's name; "-" is stdin.
+  explicit replay_input(std::string file) : name_(std::move(file)) {}
+  /// Lifetime: the text outlives the input.
+  replay_input(std::string name, std::string_view text) : name_(std::move(name)), text_(text) {}
+
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  [[nodiscard]] bool is_text() const noexcept { return text_.has_value(); }
+
+  /// Reads the first lines. std::nullopt: it does not begin with initialize, or cannot be read; the
+  /// player reports that. Precondition: it is no text, and open() was not called.
+  /// Blocking: until the first lines are there. Errors: cancelled.
+  [[nodiscard]] std::optional<beginning> look_at_beginning() {
+    std::optional<beginning> result;
+    try {
+      looked_at_ = std::make_unique<rewindable_source>(name_);
+      transcript::reader reader(*looked_at_, name_);
+      transcript::entry first;
+      if (reader.next(first) && first.kind == transcript::entry_kind::daemon_line) {
+        transcript::line_summarizer summarizer;
+        const auto summary = summarizer.summarize(first.line);
+        const auto* const line = std::get_if<transcript::line_summary>(&summary);
+        const std::string started = reader.head() ? reader.head()->started : "";
+        if (line != nullptr && line->shard_id && line->position) {
+          result = {*line->shard_id, *line->position, started};
+        }
+      }
+    } catch (const transcript::transcript_error&) {
+    } catch (const std::system_error&) {
+    }
+    // A file can be opened again, and thousands of files cannot be kept open.
+    std::error_code ignored;
+    if (fs::is_regular_file(name_, ignored)) looked_at_.reset();
+    return result;
+  }
+
+  /// A source of the whole transcript. A pipe can be opened once. Errors: std::system_error.
+  [[nodiscard]] std::unique_ptr<transcript::byte_source> open() {
+    if (text_) return std::make_unique<text_source>(*text_);
+    if (!looked_at_) return std::make_unique<input_file>(name_);
+    looked_at_->rewind();
+    return std::move(looked_at_);
+  }
+
+ private:
+  std::string name_;
+  std::optional<std::string_view> text_;
+  /// The source of a pipe whose first lines were read, which cannot be read a second time.
+  std::unique_ptr<rewindable_source> looked_at_;
+};
+
+/// Groups the inputs by their shards. A group has indices, in the order of the positions where the
+/// transcripts begin, and then of the times when they were started. An input of an unknown shard is
+/// a group of its own.
+/// Blocking: until the first lines of each input are there. Errors: cancelled.
+std::vector<std::vector<std::size_t>> by_shard(std::vector<replay_input>& inputs) {
+  std::vector<std::vector<std::size_t>> groups;
+  std::map<std::string, std::vector<std::pair<beginning, std::size_t>>> shards;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    // A text has all of its shard, and a single file needs no order.
+    std::optional<beginning> begin;
+    if (inputs.size() > 1 && !inputs[i].is_text()) begin = inputs[i].look_at_beginning();
+    if (begin) {
+      std::string shard = begin->shard;
+      shards[std::move(shard)].emplace_back(*std::move(begin), i);
+    } else {
+      groups.push_back({i});
+    }
+  }
+  for (auto& [shard, transcripts] : shards) {
+    std::sort(transcripts.begin(), transcripts.end());
+    std::vector<std::size_t>& group = groups.emplace_back();
+    for (const auto& [begin, index] : transcripts) group.push_back(index);
+  }
+  return groups;
+}
 
 void read_lines(const fs::path& file, const std::string& prefix, std::vector<std::string>& lines) {
   std::ifstream in(file, std::ios::binary);
@@ -86,35 +219,6 @@ effect_comparison compare_effects(const std::vector<std::string>& without_faults
 
 /// Stands for a run's directory in the child's command and in the name of the file.
 constexpr std::string_view placeholder = "{dir}";
-
-/// A folder, for its owner alone, with the directories of a run without faults and of one with
-/// them. The destructor removes it, unless it is kept.
-class effect_folder {
- public:
-  effect_folder() : name_((fs::temp_directory_path() / "kclxx-effects-XXXXXX").string()) {
-    if (::mkdtemp(name_.data()) == nullptr) tool::cannot_set_up(name_, "made");
-  }
-  ~effect_folder() {
-    std::error_code ignored;
-    if (!is_kept_) fs::remove_all(name_, ignored);
-  }
-  effect_folder(const effect_folder&) = delete;
-  effect_folder& operator=(const effect_folder&) = delete;
-
-  /// Makes the directory of a run, and returns its name.
-  [[nodiscard]] std::string make_directory(const char* run) const {
-    fs::create_directory(fs::path(name_) / run);
-    return name_ + "/" + run;
-  }
-  std::string keep() {
-    is_kept_ = true;
-    return name_;
-  }
-
- private:
-  std::string name_;
-  bool is_kept_ = false;
-};
 
 constexpr std::size_t max_parallel_shards = 8;
 
@@ -207,13 +311,18 @@ replay_result replay_files(std::vector<replay_input>& inputs, const std::vector<
 replay_result replay_files_twice(std::vector<replay_input>& inputs,
                                  const std::vector<std::string>& child,
                                  const replay::options& options, const std::string& effects) {
-  effect_folder folder;
+  // It has the directories of both runs.
+  temporary_folder folder(fs::temp_directory_path() / "kclxx-effects-");
+  const auto make_directory = [&folder](const char* run) {
+    fs::create_directory(folder.path() / run);
+    return (folder.path() / run).string();
+  };
   const auto play_in = [&](const std::string& directory, const replay::options& play_options) {
     std::vector<std::string> command = child;
     for (std::string& word : command) boost::replace_all(word, placeholder, directory);
     return replay_files(inputs, command, play_options);
   };
-  const std::string reference_directory = folder.make_directory("without-faults");
+  const std::string reference_directory = make_directory("without-faults");
   replay::options without_faults = options;
   without_faults.faults = {};
   const replay_result reference = play_in(reference_directory, without_faults);
@@ -223,13 +332,13 @@ replay_result replay_files_twice(std::vector<replay_input>& inputs,
   }
   const std::vector<std::string> expected =
       read_effects(boost::replace_all_copy(effects, placeholder, reference_directory));
-  const std::string faulty_directory = folder.make_directory("with-faults");
+  const std::string faulty_directory = make_directory("with-faults");
   replay_result result = play_in(faulty_directory, options);
   const fs::path faulty = boost::replace_all_copy(effects, placeholder, faulty_directory);
   // A child that a fault has ended early may have left nothing.
   result.effects = compare_effects(
       expected, fs::exists(faulty) ? read_effects(faulty) : std::vector<std::string>{});
-  if (!result.effects->is_same()) result.effects->kept_in = folder.keep();
+  if (!result.effects->is_same()) result.effects->kept_in = folder.keep().string();
   return result;
 }
 

@@ -71,6 +71,23 @@ std::string child_line(const std::string& text) {
   throw std::runtime_error("'" + text + "' is nothing that a child does");
 }
 
+/// The bytes of a JSON string that has a character, up to U+00FF, for each.
+/// Errors: std::runtime_error for another character.
+std::string bytes_from_characters(const std::string& characters) {
+  std::string result;
+  for (std::size_t i = 0; i < characters.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(characters[i]);
+    if (byte < 0x80) {
+      result += characters[i];
+    } else if (byte <= 0xc3 && i + 1 < characters.size()) {
+      result += static_cast<char>((byte & 3) << 6 | (characters[++i] & 0x3f));
+    } else {
+      throw std::runtime_error("bytes are written as characters up to U+00FF");
+    }
+  }
+  return result;
+}
+
 std::vector<turn> read_turns(const json& pieces) {
   std::vector<turn> turns(1);
   for (const json& piece : pieces) {

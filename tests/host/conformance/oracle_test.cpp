@@ -4,14 +4,17 @@
 #include <cstdint>
 #include <filesystem>
 #include <iostream>
+#include <sstream>
 #include <stdexcept>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
 #include "host/conformance/script.hpp"
+#include "tool/files.hpp"
+#include "tool/process/program.hpp"
 
 namespace {
 
@@ -22,7 +25,6 @@ struct options {
   std::uint64_t random = 0;
   std::uint64_t seed = 1;
   bool show = false;
-  std::string child{};
   std::vector<std::string> java{};
 };
 
@@ -46,27 +48,49 @@ std::vector<script> scripts_for(const options& chosen) {
   return result;
 }
 
+/// Plays the scripts on the real classes, in one JVM that is started with these arguments. The
+/// events of each, in the scripts' order.
+/// Blocking: until the JVM has ended.
+/// Errors: std::runtime_error when it cannot be started, fails, or answers less than it was asked.
+std::vector<nlohmann::json> play_on_real_classes(const std::vector<script>& scripts,
+                                                 const std::vector<std::string>& java) {
+  namespace tool = kclxx::tool;
+  const tool::temporary_folder folder(std::filesystem::temp_directory_path() / "oracle-");
+  std::string lines;
+  for (const script& script : scripts) lines += to_json(script).dump() + "\n";
+  tool::write_file(folder.path() / "scripts", lines);
+  std::vector<std::string> command{"sh", "-c", R"(exec "$@" <"$0")", folder.path() / "scripts"};
+  command.insert(command.end(), java.begin(), java.end());
+  const tool::program_result jvm = tool::run_program(command);
+  std::cerr << jvm.error;
+  if (!jvm.end.is_success()) {
+    throw std::runtime_error("the JVM with the real classes failed; it has reported why");
+  }
+  std::vector<nlohmann::json> result;
+  std::istringstream output(jvm.output);
+  for (std::string line; std::getline(output, line);) {
+    result.push_back(nlohmann::json::parse(line));
+  }
+  if (result.size() != scripts.size()) {
+    throw std::runtime_error("the real classes gave " + std::to_string(result.size()) +
+                             " results for " + std::to_string(scripts.size()) + " scripts");
+  }
+  return result;
+}
+
 void print_events(const nlohmann::json& events) {
   for (const auto& event : events) std::cout << "    " << event.dump() << '\n';
 }
 
-/// What happened, by whose account.
-struct account {
-  std::string_view whose;
-  const nlohmann::json& events;
-};
-
-bool agree(const script& played, const account& first, const account& second) {
-  if (first.events == second.events) return true;
-  const auto end = first.events.end();
-  const auto second_end = second.events.end();
-  const auto [at, second_at] =
-      std::mismatch(first.events.begin(), end, second.events.begin(), second_end);
+/// Whether the model and the real classes have the same events; prints where they differ.
+bool agree(const script& played, const nlohmann::json& model, const nlohmann::json& real) {
+  if (model == real) return true;
+  const auto [at, real_at] = std::mismatch(model.begin(), model.end(), real.begin(), real.end());
   std::cout << "they differ in: " << played.name << "\n  script: " << to_json(played).dump()
             << "\n  both:\n";
-  print_events(nlohmann::json(std::vector<nlohmann::json>(first.events.begin(), at)));
-  std::cout << "  " << first.whose << ": " << (at == end ? "nothing" : at->dump()) << "\n  "
-            << second.whose << ": " << (second_at == second_end ? "nothing" : second_at->dump())
+  print_events(nlohmann::json(std::vector<nlohmann::json>(model.begin(), at)));
+  std::cout << "  the model: " << (at == model.end() ? "nothing" : at->dump())
+            << "\n  the real classes: " << (real_at == real.end() ? "nothing" : real_at->dump())
             << "\n\n";
   return false;
 }
@@ -81,9 +105,10 @@ void drop_skipped_out_of_place(nlohmann::json& events) {
   });
 }
 
-/// How many scripts differ.
-std::size_t compare_with_model(const std::vector<script>& scripts, std::vector<nlohmann::json> real,
-                               const options& chosen) {
+/// Exit status.
+int compare(const options& chosen) {
+  const std::vector<script> scripts = scripts_for(chosen);
+  std::vector<nlohmann::json> real = play_on_real_classes(scripts, chosen.java);
   std::size_t differing = 0;
   std::size_t events = 0;
   for (std::size_t i = 0; i < scripts.size(); ++i) {
@@ -93,45 +118,9 @@ std::size_t compare_with_model(const std::vector<script>& scripts, std::vector<n
     }
     drop_skipped_out_of_place(real[i]);
     events += real[i].size();
-    const nlohmann::json model = play_on_model(scripts[i]);
-    if (!agree(scripts[i], {"the model", model}, {"the real classes", real[i]})) ++differing;
+    if (!agree(scripts[i], play_on_model(scripts[i]), real[i])) ++differing;
   }
   std::cout << scripts.size() << " scripts, " << events << " events, " << differing << " differ\n";
-  return differing;
-}
-
-/// Compares the scripts again with a process and pipes in place of the child that is an object, but
-/// for the scripts in which the daemon would wait indefinitely.
-std::size_t compare_with_processes(std::vector<script> scripts, std::vector<nlohmann::json> real,
-                                   const options& chosen) {
-  std::vector<script> ending;
-  std::vector<nlohmann::json> expected;
-  for (std::size_t i = 0; i < scripts.size(); ++i) {
-    const bool waits = std::any_of(real[i].begin(), real[i].end(),
-                                   [](const auto& event) { return event.contains("waits"); });
-    if (waits) continue;
-    ending.push_back(std::move(scripts[i]));
-    expected.push_back(std::move(real[i]));
-  }
-  std::vector<std::string> java = chosen.java;
-  java.push_back(chosen.child);
-  const std::vector<nlohmann::json> seen = play_on_real_classes(ending, java);
-  std::size_t differing = 0;
-  for (std::size_t i = 0; i < ending.size(); ++i) {
-    if (!agree(ending[i], {"without a process", expected[i]}, {"with one", seen[i]})) ++differing;
-  }
-  std::cout << ending.size() << " of them with a child process, " << differing << " differ\n";
-  return differing;
-}
-
-int compare(const options& chosen) {
-  std::vector<script> scripts = scripts_for(chosen);
-  std::vector<nlohmann::json> real = play_on_real_classes(scripts, chosen.java);
-  std::size_t differing = compare_with_model(scripts, real, chosen);
-  if (!chosen.child.empty()) {
-    scripts.resize(scripts.size() - chosen.random);  // the cases are enough here
-    differing += compare_with_processes(std::move(scripts), std::move(real), chosen);
-  }
   return differing == 0 ? 0 : 1;
 }
 
@@ -146,11 +135,8 @@ int main(int argc, char** argv) {
   app.add_option("--cases", chosen.cases, "Play the cases of each .json file in this folder");
   app.add_option("--random", chosen.random, "Play so many random scripts, each with its seed");
   app.add_option("--seed", chosen.seed, "The first seed")->capture_default_str();
-  app.add_option("--child", chosen.child,
-                 "Play the cases with a child process, too: the program oracle_child");
   app.add_flag("--show", chosen.show, "Print every script with the real classes' events");
-  app.add_option("JAVA", chosen.java, "Starts java/common/Oracle.java: java/run KCLXX KCL")
-      ->required();
+  app.add_option("JAVA", chosen.java, "Starts java/Oracle.java: java/run KCLXX KCL")->required();
   CLI11_PARSE(app, argc, argv);
   try {
     return compare(chosen);

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/conformance/script.hpp"
 
-#include <cstddef>
-#include <stdexcept>
-
 namespace kclxx::oracle {
 
 using nlohmann::json;
@@ -63,21 +60,6 @@ std::string checkpoint_line(const std::optional<std::string>& sequence_number,
          R"(,"subSequenceNumber":)" + or_null(sub_sequence_number).dump() + "}";
 }
 
-std::string bytes_from_characters(const std::string& characters) {
-  std::string result;
-  for (std::size_t i = 0; i < characters.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(characters[i]);
-    if (byte < 0x80) {
-      result += characters[i];
-    } else if (byte <= 0xc3 && i + 1 < characters.size()) {
-      result += static_cast<char>((byte & 3) << 6 | (characters[++i] & 0x3f));
-    } else {
-      throw std::runtime_error("bytes are written as characters up to U+00FF");
-    }
-  }
-  return result;
-}
-
 json to_json(const script& script) {
   json result{{"store", script.store}};
   json& calls = result["calls"] = json::array();
@@ -87,17 +69,6 @@ json to_json(const script& script) {
     json& list = child.emplace_back(json::array());
     for (const turn& turn : turns) {
       list.push_back({{"write", as_characters(turn.write)}, {"end", turn.end}});
-    }
-  }
-  return result;
-}
-
-std::vector<std::vector<turn>> child_from_json(const json& source) {
-  std::vector<std::vector<turn>> result;
-  for (const json& turns : source) {
-    auto& list = result.emplace_back();
-    for (const json& item : turns) {
-      list.push_back({.write = bytes_from_characters(item.at("write")), .end = item.at("end")});
     }
   }
   return result;

@@ -63,24 +63,10 @@ std::string status_line(std::string_view action);
 std::string checkpoint_line(const std::optional<std::string>& sequence_number,
                             std::optional<std::int64_t> sub_sequence_number);
 
-/// The bytes of a JSON string that has a character, up to U+00FF, for each.
-/// Errors: std::runtime_error for another character.
-std::string bytes_from_characters(const std::string& characters);
-
-/// One line for java/common/Oracle.java, which describes it.
+/// One line for java/Oracle.java, which describes it.
 nlohmann::json to_json(const script& script);
-
-/// The part "child" of such a line.
-std::vector<std::vector<turn>> child_from_json(const nlohmann::json& source);
 
 /// Plays the script on the model; the events are of the same form as those of the real classes.
 nlohmann::json play_on_model(const script& script);
-
-/// Plays the scripts on the real classes, in one JVM that is started with these arguments. The
-/// events of each, in the scripts' order.
-/// Blocking: until the JVM has ended.
-/// Errors: std::runtime_error when it cannot be started, fails, or answers less than it was asked.
-std::vector<nlohmann::json> play_on_real_classes(const std::vector<script>& scripts,
-                                                 const std::vector<std::string>& java);
 
 }  // namespace kclxx::oracle

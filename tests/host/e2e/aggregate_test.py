@@ -1,9 +1,8 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
 """A restart inside an aggregated (KPL) record resumes at the sub-sequence number."""
-from harness import kpl
 from harness.case import DaemonCase, main
-from harness.producer import Put
+from harness.producer import Put, aggregate
 
 USER_RECORDS = 50  # in each aggregated record
 CHECKPOINT = 17  # the user record of the second aggregated record that is checkpointed
@@ -51,7 +50,7 @@ class Aggregate(DaemonCase):
 
     def put(self, application, key, ids, aggregated=True):
         records = [(key, f"{id} data".encode()) for id in ids]
-        data = kpl.aggregate(records) if aggregated else records[0][1]
+        data = aggregate(records) if aggregated else records[0][1]
         application.services.kinesis.put_record(StreamName=application.stream.name, Data=data,
                                                 PartitionKey=key)
         for id in ids:

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // A user's program for the end-to-end tests: it writes down all that the daemon asks of it.
-#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
-#include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <type_traits>
+
+#include <CLI/CLI.hpp>
 
 #include <kclxx/kclxx.hpp>
 
@@ -19,19 +20,6 @@ namespace {
 
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
-
-constexpr std::string_view usage =
-    "usage: recorded_child DIRECTORY [OPTION VALUE]...\n"
-    "Writes a journal for each shard into DIRECTORY.\n"
-    "  --checkpoint-every MS  checkpoint what was processed, and wait for the answer (500)\n"
-    "  --automatic MS         leave checkpoints to kclxx, which makes them this often\n"
-    "  --only ID              checkpoint the record with this id, and no other\n"
-    "  --delay MICROSECONDS   so long does a record take (0)\n"
-    "  --gather RECORDS       process so many at once, and fewer at the shutdown; with "
-    "--automatic\n"
-    "  --signs DIRECTORY      is stuck while it has the file stuck; once it has the file stop, "
-    "the\n"
-    "                         worker is asked to stop\n";
 
 struct options {
   std::string directory;
@@ -150,50 +138,36 @@ class recorded_processor : public kclxx::record_processor {
   std::unique_ptr<kclxx::record_processor> gathering_;
 };
 
-std::optional<options> parse(int argc, char** argv) {
-  if (argc % 2 != 0) return std::nullopt;
-  options result;
-  result.directory = argv[1];
-  for (int i = 2; i < argc; i += 2) {
-    const std::string_view name = argv[i];
-    const std::string_view value = argv[i + 1];
-    if (name == "--only" || name == "--signs") {
-      (name == "--only" ? result.only : result.signs) = value;
-      continue;
-    }
-    int number = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-    if (error != std::errc() || end != value.data() + value.size() || number < 0)
-      return std::nullopt;
-    if (name == "--checkpoint-every") {
-      result.checkpoint_every = milliseconds(number);
-    } else if (name == "--automatic") {
-      result.automatic = milliseconds(number);
-    } else if (name == "--gather") {
-      result.gather = static_cast<std::size_t>(number);
-    } else if (name == "--delay") {
-      result.delay = microseconds(number);
-    } else {
-      return std::nullopt;
-    }
-  }
-  return result;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto chosen = parse(argc, argv);
-  if (!chosen) {
-    std::cerr << usage;
-    return 2;
-  }
+  options chosen;
+  CLI::App app("Writes a journal for each shard into DIRECTORY.");
+  const auto number = [&app](const char* name, auto& value, const char* text) {
+    app.add_option_function<std::uint32_t>(
+        name, [&value](std::uint32_t parsed) { value = std::decay_t<decltype(value)>(parsed); },
+        text);
+  };
+  app.add_option("DIRECTORY", chosen.directory)->required();
+  number("--checkpoint-every", chosen.checkpoint_every,
+         "Checkpoint what was processed so often, in milliseconds, and wait for the answer  [500]");
+  number("--automatic", chosen.automatic,
+         "Leave checkpoints to kclxx, which makes them so often, in milliseconds");
+  app.add_option("--only", chosen.only, "Checkpoint the record with this id, and no other");
+  number("--delay", chosen.delay, "So many microseconds does a record take  [0]");
+  number("--gather", chosen.gather,
+         "Process so many records at once, and fewer at the shutdown; with --automatic");
+  app.add_option(
+      "--signs", chosen.signs,
+      "A directory: is stuck while it has the file stuck; once it has the file stop, the "
+      "worker is asked to stop");
+  CLI11_PARSE(app, argc, argv);
   kclxx::run_options run_options;
-  if (chosen->automatic) run_options.checkpoint_interval = *chosen->automatic;
-  journals process_journals(chosen->directory);
+  if (chosen.automatic) run_options.checkpoint_interval = *chosen.automatic;
+  journals process_journals(chosen.directory);
   const int status = kclxx::run(
       [&](const kclxx::shard_context& shard) {
-        return std::make_unique<recorded_processor>(*chosen, process_journals, shard);
+        return std::make_unique<recorded_processor>(chosen, process_journals, shard);
       },
       run_options);
   process_journals.write_exit(status);

@@ -18,7 +18,7 @@ import typing
 from harness import settings
 from harness.case import main
 
-settings.SHARE = True  # which chaos_test asks for when it is imported
+settings.SHARE, settings.FORM = True, "parallel"  # which chaos_test asks for
 import chaos_test  # noqa: E402
 
 EVERY = 5  # seconds between two samples
@@ -70,11 +70,7 @@ class Soak(chaos_test.Chaos):
     def start_worker(self):
         # Each shard's threads would get one of glibc's 16 arenas, and what is free in them looks like growth.
         self.app.environment["MALLOC_ARENA_MAX"] = "1"
-        worker = self.app.start_worker(
-            f"worker-{len(self.app.workers)}",
-            executableName="./accounted_child parallel journals metrics parked")
-        self.app.expect_end(worker)  # this test looks itself
-        self.running.append(worker)
+        super().start_worker()
 
     def victims(self):
         return self.running[1:]  # the first is the oldest

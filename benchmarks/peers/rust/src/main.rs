@@ -9,17 +9,6 @@ use kcl::{run, Processor, Record};
 #[derive(Default)]
 struct CountBytes {
     bytes: usize,
-    hooks: bool, // scripts/compare-clients
-}
-
-fn obey(records: &[Record]) {
-    for record in records {
-        match record.raw_data.as_slice() {
-            b"poison" => panic!("poison"),
-            b"print" => print!("printed without a newline"),
-            _ => {}
-        }
-    }
 }
 
 fn checkpoint(
@@ -40,9 +29,6 @@ impl Processor<StdoutWriter, StdinReader> for CountBytes {
         records: &[Record],
         checkpointer: &mut Checkpointer<StdoutWriter, StdinReader>,
     ) {
-        if self.hooks {
-            obey(records);
-        }
         self.bytes += records.iter().map(|record| record.raw_data.len()).sum::<usize>();
         if let Some(last) = records.last() {
             checkpoint(checkpointer, Some(last.sequence_number.clone()), last.sub_sequence_number);
@@ -63,6 +49,5 @@ impl Processor<StdoutWriter, StdinReader> for CountBytes {
 }
 
 fn main() {
-    let hooks = std::env::var_os("KCLXX_CHECK").is_some();
-    run(&mut CountBytes { hooks, ..CountBytes::default() });
+    run(&mut CountBytes::default());
 }

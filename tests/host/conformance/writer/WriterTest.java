@@ -24,12 +24,13 @@ import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.Random;
-import java.util.concurrent.AbstractExecutorService;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 import org.slf4j.LoggerFactory;
@@ -229,36 +230,17 @@ final class WriterTest {
     }
   }
 
-  private static final class Direct extends AbstractExecutorService {
+  private static final class Direct extends ThreadPoolExecutor {
     boolean refuses;
+
+    Direct() {
+      super(0, 1, 0, TimeUnit.SECONDS, new LinkedBlockingQueue<>()); // which never get a task
+    }
 
     @Override
     public void execute(Runnable task) {
       if (refuses) throw new RejectedExecutionException("full");
       task.run();
-    }
-
-    @Override
-    public void shutdown() {}
-
-    @Override
-    public List<Runnable> shutdownNow() {
-      return Collections.emptyList();
-    }
-
-    @Override
-    public boolean isShutdown() {
-      return false;
-    }
-
-    @Override
-    public boolean isTerminated() {
-      return false;
-    }
-
-    @Override
-    public boolean awaitTermination(long time, TimeUnit unit) {
-      return true;
     }
   }
 

@@ -17,8 +17,7 @@ import unittest
 from . import settings, verdict
 from .application import Application
 from .journal import ACCOUNTED_ATTEMPTS, ACCOUNTED_AT_ONCE, failures_of
-from .kinesis_proxy import KinesisProxy
-from .proxy import Proxy
+from .proxy import KinesisProxy, Proxy
 from .services import Emulators, Services
 
 sys.path.insert(0, str(settings.SOURCE / "tests" / "docs"))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Is in front of the local Kinesis, and makes its faults: HTTP/2 without TLS, as the KCL speaks it, and JSON, for which
-// the daemon has CBOR off. kinesis_proxy.py starts it and tells it what to do:
+// the daemon has CBOR off. proxy.py starts it and tells it what to do:
 //
 //   node kinesis_proxy.js UPSTREAM          prints the ports of the proxy and of its control, as JSON
 //   POST /rules [RULE...]                   from now on; the first that applies counts

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package software.amazon.kinesis.multilang; // the constructor and what is overridden are the package's own
 
+import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
 import com.google.common.util.concurrent.MoreExecutors;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Proxy;
@@ -10,11 +12,6 @@ import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
-import kclxx.oracle.Daemon;
-import kclxx.oracle.Events;
-import kclxx.oracle.Mapper;
-import kclxx.oracle.Oracle;
-import kclxx.oracle.Store;
 import org.apache.commons.beanutils.BeanUtilsBean;
 import org.apache.commons.beanutils.ConvertUtilsBean;
 import software.amazon.kinesis.checkpoint.ShardRecordProcessorCheckpointer;
@@ -30,13 +27,33 @@ import software.amazon.kinesis.retrieval.KinesisClientRecord;
 import software.amazon.kinesis.retrieval.kpl.ExtendedSequenceNumber;
 
 /** The record processor and the checkpointer of KCL 2 and 3, called as the KCL's tasks call them. */
-public final class RealDaemon extends MultiLangShardRecordProcessor implements Daemon {
+final class RealDaemon extends MultiLangShardRecordProcessor {
+    /** The daemon's own kind of mapper (made with its defaults), which also reports what was skipped. */
+    private static final class Mapper extends ObjectMapper {
+        private static final long serialVersionUID = 1;
+        private final transient Events events;
+
+        Mapper(Events events) {
+            this.events = events;
+        }
+
+        @Override
+        public <T> T readValue(String line, Class<T> type) throws JsonProcessingException {
+            try {
+                return super.readValue(line, type);
+            } catch (JsonProcessingException e) {
+                events.add("skips", line);
+                throw e;
+            }
+        }
+    }
+
     private final Process child;
     private final Events events;
     private final Checkpointer leaseTable;
     private ShardRecordProcessorCheckpointer checkpointer;
 
-    public RealDaemon(Process child, Store store, Events events) {
+    RealDaemon(Process child, Store store, Events events) {
         super(
                 new ProcessBuilder(),
                 MoreExecutors.newDirectExecutorService(), // on one thread the events come in one order
@@ -46,15 +63,11 @@ public final class RealDaemon extends MultiLangShardRecordProcessor implements D
         this.events = events;
         InvocationHandler set = (proxy, method, arguments) -> {
             ExtendedSequenceNumber position = (ExtendedSequenceNumber) arguments[1];
-            store.set(position.sequenceNumber(), position.subSequenceNumber(), "software.amazon.kinesis.exceptions");
+            store.set(position.sequenceNumber(), position.subSequenceNumber());
             return null;
         };
         leaseTable = (Checkpointer) Proxy.newProxyInstance(
                 Checkpointer.class.getClassLoader(), new Class<?>[] {Checkpointer.class}, set);
-    }
-
-    public static void main(String[] arguments) throws Exception {
-        Oracle.main(arguments, RealDaemon::new);
     }
 
     @Override
@@ -67,8 +80,8 @@ public final class RealDaemon extends MultiLangShardRecordProcessor implements D
         events.workerEnds();
     }
 
-    @Override
-    public void call(JsonNode call) {
+    /** Does what the KCL's task for this call does: sets the checkpointer's bounds, then calls the processor. */
+    void call(JsonNode call) {
         switch (call.path("call").asText()) {
             case "initialize" -> initialize(call);
             case "processRecords" -> processRecords(call);
@@ -121,8 +134,8 @@ public final class RealDaemon extends MultiLangShardRecordProcessor implements D
         shardEnded(ShardEndedInput.builder().checkpointer(checkpointer).build());
     }
 
-    @Override
-    public boolean shardFinished() {
+    /** Whether the checkpointer has seen the end of the shard, which is what the KCL looks at after shardEnded. */
+    boolean shardFinished() {
         return checkpointer != null
                 && ExtendedSequenceNumber.SHARD_END.equals(checkpointer.lastCheckpointValue());
     }
