@@ -2,7 +2,6 @@
 #include "driver/line_decoder.hpp"
 
 #include <algorithm>
-#include <malloc.h>
 #include <utility>
 
 #include "base/printable.hpp"
@@ -69,33 +68,16 @@ line_decoder::bad_line line_decoder::too_long(const char* line, std::size_t leng
           " bytes (run_options::max_line_length) and begins: " + excerpt(length)};
 }
 
-namespace {
-
-// glibc raises its mmap threshold to the largest block that was freed. So the next large vector of
-// records comes from the heap, where a small block after it would pin it. Lines are not concerned:
-// they map their memory themselves.
-void return_to_system() noexcept {
-#if defined(__GLIBC__)
-  ::malloc_trim(0);
-#endif
-}
-
-}  // namespace
-
 struct batch_memory_pool::state {
   // The processor has one batch while the next line arrives in the reader's own buffer.
   static constexpr std::size_t capacity = 2;
 
   void give_back(std::unique_ptr<batch_memory> memory) noexcept {
-    bool is_dropped = false;
-    {
-      const std::lock_guard lock(mutex);
-      is_dropped = drops_large && memory->is_large();
-      if (!is_dropped && count < capacity) spare[count++] = std::move(memory);
-    }
-    // Freed without the lock: large memory takes time, and another thread may take() meanwhile.
-    memory.reset();
-    if (is_dropped) return_to_system();
+    // What is not kept is freed after the lock: large memory takes time, and another thread may
+    // take() meanwhile.
+    const std::lock_guard lock(mutex);
+    const bool is_dropped = drops_large && memory->is_large();
+    if (!is_dropped && count < capacity) spare[count++] = std::move(memory);
   }
 
   std::mutex mutex;
@@ -140,8 +122,6 @@ void batch_memory_pool::release_large() {
     std::move(first, spare + state_->count, dropped);
     state_->count = static_cast<std::size_t>(first - spare);
   }
-  for (auto& memory : dropped) memory.reset();
-  return_to_system();
 }
 
 }  // namespace kclxx::driver

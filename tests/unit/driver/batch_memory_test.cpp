@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The memory of batches: which of it is kept for the next one, and which is given back.
 #include <cstddef>
-#include <cstdint>
-#include <cstring>
 #include <memory>
-#include <unistd.h>
 #include <vector>
 
 #include "driver/line_decoder.hpp"
 #include "support/catch.hpp"
-
-#if defined(__GLIBC__) && !defined(KCLXX_IS_SANITIZED)
-#include <malloc.h>
-#include <sys/mman.h>
-#endif
 
 using kclxx::driver::batch_memory;
 using kclxx::driver::batch_memory_pool;
@@ -75,43 +67,6 @@ TEST_CASE("memory is large by its records and by what was copied out of the line
   }
   CHECK(memory.is_large());
 }
-
-#if defined(__GLIBC__) && !defined(KCLXX_IS_SANITIZED)
-namespace {
-
-/// Whether the system still has the page in the middle of what was at `begin`.
-bool is_resident(const void* begin, std::size_t size) {
-  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const std::uintptr_t middle = (reinterpret_cast<std::uintptr_t>(begin) + size / 2) / page * page;
-  unsigned char state = 0;
-  void* const where = reinterpret_cast<void*>(middle);  // NOLINT(performance-no-int-to-ptr)
-  return ::mincore(where, page, &state) == 0 && (state & 1U) != 0;
-}
-
-}  // namespace
-
-TEST_CASE("the memory of large vectors goes back to the system at once", "[driver][batch_memory]") {
-  // As glibc sets them itself, once such a block was freed: the next is in the heap, and stays
-  // there.
-  REQUIRE(::mallopt(M_MMAP_THRESHOLD, 32 << 20) == 1);
-  REQUIRE(::mallopt(M_TRIM_THRESHOLD, 1 << 30) == 1);
-  batch_memory_pool pool;
-  auto memory = pool.take();
-  memory->records.reserve(4 * batch_memory::large / sizeof(kclxx::record) + 1);
-  void* const begin = memory->records.data();
-  std::memset(begin, 0, 4 * batch_memory::large);
-  const std::vector<char> above(64 << 10);  // pins it; a small one could come from below
-  REQUIRE(is_resident(begin, 4 * batch_memory::large));
-  SECTION("when it is given back") { memory.reset(); }
-  SECTION("when it was kept, and is released") {
-    pool.keep_large();
-    memory.reset();
-    CHECK(is_resident(begin, 4 * batch_memory::large));
-    pool.release_large();
-  }
-  CHECK_FALSE(is_resident(begin, 4 * batch_memory::large));
-}
-#endif
 
 TEST_CASE("a line is read into the largest buffer that is kept", "[driver][batch_memory]") {
   batch_memory_pool pool;
