@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The code of docs/processing.md, each program in a namespace of its own.
+// What docs/processing.md, failures.md and sharing.md show, each in a namespace of its own.
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -203,3 +203,49 @@ class slow_writer : public kclxx::record_processor {
 int slow_main() { return kclxx::run<slow_writer>(); }
 
 }  // namespace own_thread
+
+namespace outage {
+
+struct broken_connection : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+kclxx::failure_policy policy_of_a_database();
+
+kclxx::failure_policy policy_of_a_database() {
+  kclxx::failure_policy policy;
+  policy.is_outage = [](const std::exception& error) {
+    return dynamic_cast<const broken_connection*>(&error) != nullptr;
+  };
+  return policy;
+}
+
+}  // namespace outage
+
+namespace shared_client {
+
+int main();
+
+/// A client library's connection, for one thread at a time.
+struct client {
+  void insert(std::string_view row);
+};
+
+class database {
+ public:
+  void add(std::string_view row) {
+    const std::lock_guard lock(mutex_);  // callbacks of other shards call this, too
+    connection_.insert(row);
+  }
+
+ private:
+  std::mutex mutex_;
+  client connection_;
+};
+
+int main() {
+  const auto store = std::make_shared<database>();
+  return kclxx::run(kclxx::each([store](const kclxx::record& event) { store->add(event.data()); }));
+}
+
+}  // namespace shared_client
