@@ -4,7 +4,6 @@
 // and end" it calls _exit, and at "fork and run" it executes a program.
 #include <chrono>
 #include <fcntl.h>
-#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>

@@ -123,8 +123,6 @@ class obedient : public kclxx::record_processor {
                       "ls -l /proc/self/fd >&2") != 0) {
         say("system failed");
       }
-    } else if (what == "fork") {
-      if (::fork() == 0) say("in the copy");
     } else if (what == "abort") {
       std::abort();
     } else if (what == "throw") {

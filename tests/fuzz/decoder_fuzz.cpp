@@ -3,12 +3,15 @@
 // understood stays within its memory and means the same when it is written again.
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
 #include "daemon_model/lines.hpp"
-#include "fuzz/decoded_line.hpp"
+#include "fuzz/expect.hpp"
+#include "support/decoded_line.hpp"
 
 namespace {
 
@@ -30,24 +33,21 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static protocol::decoder decoder;  // as in production it meets one line after another
   const std::string_view line(reinterpret_cast<const char*>(data), size);
   if (line.find('\n') != std::string_view::npos) return 0;  // the line reader's business
-  std::vector<char> memory;
-  const decoded_line first = decode(decoder, line, memory);
-  if (const auto* error = std::get_if<protocol::decode_error>(&first.result)) {
-    expect(!error->problem.empty(), "a refusal has a reason");
+  const test::decoded_line first(line, decoder);
+  if (first.is_error()) {
+    expect(!first.error().problem.empty(), "a refusal has a reason");
     return 0;
   }
-  const auto& message = std::get<protocol::message>(first.result);
-  expect(touch(first.records) != ~std::size_t{0}, "every view can be read");
-  const auto* batch = std::get_if<protocol::process_records>(&message.body);
-  expect(batch != nullptr || first.records.empty(), "only processRecords has records");
+  expect(touch(first.batch) != ~std::size_t{0}, "every view can be read");
+  const auto* batch = std::get_if<protocol::process_records>(&first.message().body);
+  expect(batch != nullptr || first.batch.empty(), "only processRecords has records");
   if (batch == nullptr) return 0;
   const std::string again = daemon_model::process_records_line(
-      first.records, batch->millis_behind_latest
-                         ? std::optional(std::int64_t{batch->millis_behind_latest->count()})
-                         : std::nullopt);
-  std::vector<char> memory_again;
-  const decoded_line second = decode(decoder, again, memory_again);
-  expect(std::holds_alternative<protocol::message>(second.result), "what was understood is again");
-  expect_same(first.records, second.records);
+      first.batch, batch->millis_behind_latest
+                       ? std::optional(std::int64_t{batch->millis_behind_latest->count()})
+                       : std::nullopt);
+  const test::decoded_line second(again, decoder);
+  expect(!second.is_error(), "what was understood is again");
+  expect(test::difference(first.batch, second.batch).empty(), "the same records");
   return 0;
 }

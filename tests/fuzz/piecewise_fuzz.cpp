@@ -10,11 +10,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include <utility>
-#include <variant>
 #include <vector>
 
-#include "fuzz/decoded_line.hpp"
+#include "fuzz/expect.hpp"
 #include "io/lines.hpp"
+#include "support/decoded_line.hpp"
 
 namespace {
 
@@ -41,25 +41,6 @@ class fence {
   const char* from_;
   std::size_t size_;
 };
-
-void expect_same(const decoded_line& a, const decoded_line& b) {
-  expect(a.result.index() == b.result.index(), "both are understood or neither is");
-  if (const auto* error = std::get_if<protocol::decode_error>(&a.result)) {
-    const auto& other = std::get<protocol::decode_error>(b.result);
-    expect(error->field == other.field && error->problem == other.problem, "for the same reason");
-    return;
-  }
-  const auto& x = std::get<protocol::message>(a.result);
-  const auto& y = std::get<protocol::message>(b.result);
-  expect(x.action == y.action && x.body.index() == y.body.index(), "the same action");
-  expect(a.replaced == b.replaced, "with U+FFFD in both or in neither");
-  expect_same(a.records, b.records);
-  const auto* batch = std::get_if<protocol::process_records>(&x.body);
-  if (batch == nullptr) return;
-  const auto& other = std::get<protocol::process_records>(y.body);
-  expect(batch->millis_behind_latest == other.millis_behind_latest, "as far behind");
-  expect(batch->largest == other.largest, "the same largest position");
-}
 
 std::vector<std::string> whole_lines(const std::string& stream) {
   std::vector<std::string> lines;
@@ -97,7 +78,7 @@ class piecewise_input {
     const auto arriving = reader_.arriving();
     if (arriving.empty()) return;
     const fence around(arriving.data(), arriving.size());
-    decoder_.read_ahead(arriving.data(), arriving.size(), arriving_.records, arriving_.arena);
+    decoder_.read_ahead(arriving.data(), arriving.size(), arriving_.batch, arriving_.arena);
   }
 
   void expect_all_delivered() const { expect(delivered_ == expected_.size(), "every line came"); }
@@ -105,21 +86,22 @@ class piecewise_input {
  private:
   void deliver(std::size_t length) {
     expect(delivered_ < expected_.size(), "no line came twice");
-    decoded_line got = std::exchange(arriving_, {});
+    test::decoding got = std::exchange(arriving_, {});
     {
       const fence around(line_.data(), length);
-      got.result = decoder_.decode(line_.data(), length, got.records, got.arena, got.replaced);
+      got.result = decoder_.decode(line_.data(), length, got.batch, got.arena, got.has_replaced);
     }
     static protocol::decoder whole;
-    std::vector<char> memory;
-    expect_same(got, decode(whole, expected_[delivered_++], memory));
+    const std::string found =
+        test::difference(got, test::decoded_line(expected_[delivered_++], whole));
+    expect(found.empty(), found.c_str());
   }
 
   int ends_[2] = {-1, -1};
   io::line_reader reader_{most_input};
   io::line_buffer line_;
   protocol::decoder decoder_;
-  decoded_line arriving_;
+  test::decoding arriving_;
   std::vector<std::string> expected_;
   std::size_t delivered_ = 0;
 };

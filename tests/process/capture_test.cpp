@@ -1,20 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // `kclxx capture` between a test that plays the daemon, and children of many kinds.
+#include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
+#include <optional>
+#include <poll.h>
 #include <random>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
 
-#include "process/captured_dialogue.hpp"
+#include "io/lines.hpp"
 #include "process/child_under_test.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"
+#include "tool/files.hpp"
+#include "tool/process/program.hpp"
+#include "tool/transcript/transcript.hpp"
 
 using namespace kclxx::test;
 using namespace std::chrono_literals;
@@ -22,6 +31,163 @@ using kclxx::tool::child_exit;
 using kclxx::tool::child_process;
 
 namespace {
+
+/// A child under `kclxx capture`, with a directory of its own for the transcript. The test plays
+/// the daemon. Each wait has a limit of 30 s.
+class captured_dialogue {
+ public:
+  using error_output = child_process::error_output;
+
+  /// `file_limit`: how many bytes a file of the capture may have; 0: any number. `directory`: that
+  /// of the transcript; empty: a new one, which is removed at the end.
+  explicit captured_dialogue(const std::vector<std::string>& child,
+                             error_output error = error_output::inherited,
+                             std::size_t file_limit = 0, const std::string& directory = "")
+      : directory_(directory.empty() ? own_directory_.path() : std::filesystem::path(directory)) {
+    std::signal(SIGPIPE, [](int) {});  // not ignored: that would be inherited
+    // setsid gives the capture a process group of its own.
+    std::vector<std::string> command{"setsid",   KCLXX_TOOL,          "capture",
+                                     "--output", directory_.string(), "--"};
+    if (file_limit > 0) {
+      command = {"setsid",   "/bin/sh",
+                 "-c",       "ulimit -f $1; shift; exec \"$@\"",
+                 "sh",       std::to_string(file_limit / 512),
+                 KCLXX_TOOL, "capture",
+                 "--output", directory_.string(),
+                 "--"};
+    }
+    command.insert(command.end(), child.begin(), child.end());
+    capture_.emplace(command, error);
+  }
+  ~captured_dialogue() {
+    ::kill(-capture_->pid(), SIGKILL);  // its group, which the child belongs to
+    capture_.reset();
+  }
+  captured_dialogue(const captured_dialogue&) = delete;
+  captured_dialogue& operator=(const captured_dialogue&) = delete;
+
+  void send(std::string_view bytes) {
+    if (kclxx::io::write_all(capture_->input.get(), bytes))
+      throw std::runtime_error("nobody reads");
+  }
+  void close_input() { capture_->input.close(); }
+  void close_output() { capture_->output.close(); }
+  /// Reads so many bytes, or up to the end.
+  std::string read(std::size_t size) { return read_from(capture_->output.get(), size); }
+  std::string rest() { return read(std::string::npos); }
+  std::string read_error(std::size_t size) { return read_from(capture_->error.get(), size); }
+  std::string rest_of_error() { return read_error(std::string::npos); }
+  /// Waits until the capture has closed the input. False: it has not.
+  [[nodiscard]] bool await_broken_input() const {
+    pollfd broken{capture_->input.get(), 0, 0};
+    return ::poll(&broken, 1, limit_milliseconds) == 1 && (broken.revents & POLLERR) != 0;
+  }
+
+  void signal(int number) { capture_->kill(number); }
+  child_exit wait() {
+    using namespace std::chrono_literals;
+    const auto how = capture_->wait_until(child_process::clock::now() + 30s);
+    if (!how) throw std::runtime_error("kclxx capture does not end");
+    return *how;
+  }
+
+  /// The content of the transcript.
+  struct recorded {
+    std::string name;
+    kclxx::transcript::header head;
+    std::string daemon;  ///< the daemon's bytes without the last newline
+    std::string child;   ///< the child's bytes without the last newline
+    std::vector<std::string> daemon_lines;
+    std::string events;          ///< "end_of_input exit 0 "
+    std::string order;           ///< a "d" or a "c" for each line
+    std::string error;           ///< the error of the reader, if there was one
+    std::size_t cut_length = 0;  ///< the length of the last line that was too long to be recorded
+  };
+  [[nodiscard]] recorded transcript() const {
+    recorded result;
+    try {
+      for (const auto& file : std::filesystem::directory_iterator(directory_)) {
+        result.name = file.path().filename().string();
+      }
+      kclxx::tool::input_file source((directory_ / result.name).string());
+      kclxx::transcript::reader reader(source, result.name);
+      result.head = reader.head().value();
+      std::string daemon_pending;
+      std::string child_pending;
+      kclxx::transcript::entry entry;
+      while (reader.next(entry)) {
+        switch (entry.kind) {
+          case kclxx::transcript::entry_kind::daemon_line:
+            result.order += 'd';
+            append(result.daemon, entry, daemon_pending);
+            result.daemon_lines.emplace_back(entry.line);
+            break;
+          case kclxx::transcript::entry_kind::child_line:
+            result.order += 'c';
+            append(result.child, entry, child_pending);
+            if (entry.whole_length > 0) result.cut_length = entry.whole_length;
+            break;
+          case kclxx::transcript::entry_kind::end_of_input:
+            result.events += "end_of_input ";
+            break;
+          case kclxx::transcript::entry_kind::end_of_output:
+            result.events += "end_of_output ";
+            break;
+          case kclxx::transcript::entry_kind::exit:
+            result.events += "exit " + std::to_string(entry.number) + " ";
+            break;
+          case kclxx::transcript::entry_kind::killed:
+            result.events += "killed " + std::to_string(entry.number) + " ";
+        }
+      }
+    } catch (const kclxx::transcript::transcript_error& error) {
+      result.error = error.what();
+    }
+    return result;
+  }
+  [[nodiscard]] std::size_t file_count() const {
+    return static_cast<std::size_t>(
+        std::distance(std::filesystem::directory_iterator(directory_), {}));
+  }
+  /// The most memory that the capture has used so far, in KiB.
+  [[nodiscard]] std::size_t peak_memory() const {
+    std::ifstream status("/proc/" + std::to_string(capture_->pid()) + "/status");
+    for (std::string word; status >> word;) {
+      std::size_t size = 0;
+      if (word == "VmHWM:" && status >> size) return size;
+    }
+    throw std::runtime_error("the memory is unknown");
+  }
+
+ private:
+  static constexpr int limit_milliseconds = 30'000;
+
+  // Adds a newline before each line but the first: the transcript does not tell whether the last
+  // line had one.
+  static void append(std::string& bytes, const kclxx::transcript::entry& entry,
+                     std::string& pending) {
+    bytes += pending;
+    pending = "\n";
+    bytes += entry.line;
+  }
+  static std::string read_from(int fd, std::size_t size) {
+    std::string text;
+    std::vector<char> piece(std::size_t{1} << 18);
+    while (text.size() < size) {
+      pollfd readable{fd, POLLIN, 0};
+      if (::poll(&readable, 1, limit_milliseconds) != 1)
+        throw std::runtime_error("nothing to read: " + text);
+      const ssize_t n = ::read(fd, piece.data(), std::min(piece.size(), size - text.size()));
+      if (n <= 0) break;
+      text.append(piece.data(), static_cast<std::size_t>(n));
+    }
+    return text;
+  }
+
+  temporary_folder own_directory_;
+  std::filesystem::path directory_;
+  std::optional<child_process> capture_;
+};
 
 const std::string initialize =
     R"({"action":"initialize","shardId":"shardId-000000000007","sequenceNumber":"TRIM_HORIZON"})";
@@ -31,7 +197,11 @@ const std::string initialize =
 TEST_CASE("both directions pass unchanged, however they are cut", "[process][capture]") {
   const auto piece = GENERATE(as<std::size_t>(), 1, 3, 8192, 300'001);
   const std::size_t size = piece == 1 ? 3'000 : 700'000;
+  const std::size_t long_line = piece > 3 ? 500'000 : 10;
   std::string text = initialize + "\n";
+  // A stray print, bytes that are not UTF-8, and a long line that is no object.
+  text += std::string("hello\n\xFF\xFE x\n\0\n", 13);
+  text += "{\"x\":\"" + std::string(long_line, 'x') + "\" oops\n";
   std::minstd_rand random(7);
   while (text.size() < size) {
     text += "{\"x\":\"";
@@ -39,7 +209,7 @@ TEST_CASE("both directions pass unchanged, however they are cut", "[process][cap
     text += random() % 3 == 0 ? "\" oops\n" : "\"}\n";
     if (random() % 5 == 0) text += "\n";
   }
-  text += "{\"unfinished\":";
+  text += "{\"unfinished\":" + std::string(long_line, ' ');
   captured_dialogue dialogue({"cat"});
   std::thread writer([&] {
     for (std::size_t at = 0; at < text.size(); at += piece) {
@@ -121,14 +291,6 @@ TEST_CASE("an answer is recorded after the line that it answers", "[process][cap
   CHECK(order.substr(0, 600) == expected);
 }
 
-TEST_CASE("stray prints and bytes that are not UTF-8 are recorded", "[process][capture]") {
-  captured_dialogue dialogue({"/bin/sh", "-c", "printf 'hello\\n\\377\\376 x\\n\\000\\n{}\\nend'"});
-  const std::string said = dialogue.rest();
-  CHECK(said == std::string("hello\n\xFF\xFE x\n\0\n{}\nend", 19));
-  CHECK(dialogue.wait() == child_exit{0, 0});
-  CHECK(dialogue.transcript().child == said);
-}
-
 TEST_CASE("the signal that ended the child is passed on", "[process][capture]") {
   const int signal = GENERATE(SIGKILL, SIGTERM, SIGSEGV, SIGPIPE);
   captured_dialogue dialogue({"/bin/sh", "-c", "kill -" + std::to_string(signal) + " $$"});
@@ -181,9 +343,7 @@ TEST_CASE("the child has the same signals and descriptors as without it",
   const std::vector<std::string> command{
       "/bin/sh", "-c", "grep -E 'SigIgn|SigBlk|SigCgt' /proc/self/status; ls /proc/$$/fd"};
   child_process direct(command);
-  std::string without;
-  char piece = 0;
-  while (::read(direct.output.get(), &piece, 1) == 1) without += piece;
+  const std::string without = read_all(direct.output.get());
   REQUIRE(direct.wait() == child_exit{0, 0});
   for (const char* expected : {"SigBlk:", "SigIgn:", "SigCgt:", "\n0\n1\n", "\n2\n"}) {
     CHECK(without.find(expected) != std::string::npos);
@@ -328,27 +488,6 @@ TEST_CASE("a line of 20 MB passes; the daemon's is recorded whole, the child's w
   CHECK((transcript.daemon + "\n" == line));
   CHECK((transcript.child == line.substr(0, 1 << 20)));
   CHECK(transcript.cut_length == line.size() - 1);
-}
-
-TEST_CASE("a long line that is no object, or never ends, is recorded as text",
-          "[process][capture]") {
-  const std::string line = "{\"x\":\"" + std::string(500'000, 'x');
-  const auto end = GENERATE("\" oops\n", "\"}", "");
-  captured_dialogue dialogue({"cat"});
-  std::thread writer([&] {
-    dialogue.send(initialize + "\n" + line + end);
-    dialogue.close_input();
-  });
-  CHECK((dialogue.rest() == initialize + "\n" + line + end));
-  writer.join();
-  CHECK(dialogue.wait() == child_exit{0, 0});
-  const auto transcript = dialogue.transcript();
-  CHECK(transcript.error.empty());
-  std::string expected = initialize + "\n" + line + end;
-  if (expected.ends_with('\n')) expected.pop_back();
-  CHECK((transcript.daemon == expected));
-  CHECK((transcript.child == expected));
-  CHECK(transcript.events == "end_of_input end_of_output exit 0 ");
 }
 
 TEST_CASE("output without a newline takes little memory, and its end and exit are recorded",

@@ -3,9 +3,7 @@
 #include <csignal>
 #include <fcntl.h>
 #include <filesystem>
-#include <fstream>
 #include <functional>
-#include <optional>
 #include <regex>
 #include <string>
 #include <unistd.h>

@@ -14,8 +14,6 @@
 
 #include "io/descriptor.hpp"
 #include "support/catch.hpp"
-#include "support/eventually.hpp"
-#include "support/scripted_daemon.hpp"
 #include "support/tool.hpp"
 #include "tool/process/program.hpp"
 

@@ -2,9 +2,7 @@
 // The test plays a launcher or a resident of kclxx-share.
 #pragma once
 
-#include <array>
 #include <cerrno>
-#include <cstdint>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
@@ -15,7 +13,6 @@
 #include <string>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <utility>
 #include <variant>
@@ -26,6 +23,7 @@
 #include "sharing/handed_shard.hpp"
 #include "sharing/inheritance.hpp"
 #include "support/descriptors.hpp"
+#include "support/forked.hpp"
 #include "support/sent_packet.hpp"
 
 namespace kclxx::test {
@@ -78,43 +76,28 @@ class played_resident {
  public:
   using steps = std::function<void(const descriptor& listening)>;
 
-  played_resident(const fs::path& path, const steps& take) {
-    process_ = ::fork();
-    REQUIRE(process_ != -1);
-    if (process_ == 0) {
-      try {
-        const descriptor listening = listen_at(path);
-        if (::write(told_.write_end(), "l", 1) != 1) ::_exit(1);
-        take(listening);
-        if (::write(told_.write_end(), "d", 1) != 1) ::_exit(1);
-        for (;;) ::pause();
-      } catch (...) {
-        ::_exit(1);
-      }
-    }
+  played_resident(const fs::path& path, const steps& take)
+      : process_(std::in_place, [&, this]() -> int {
+          const descriptor listening = listen_at(path);
+          if (::write(told_.write_end(), "l", 1) != 1) return 1;
+          take(listening);
+          if (::write(told_.write_end(), "d", 1) != 1) return 1;
+          for (;;) ::pause();
+        }) {
     told_.close_write_end();
-    await();
-  }
-  ~played_resident() { kill(); }
-  played_resident(const played_resident&) = delete;
-  played_resident& operator=(const played_resident&) = delete;
-
-  /// Waits until it has taken its steps.
-  void await_steps() const { await(); }
-  void kill() {
-    if (process_ == -1) return;
-    ::kill(process_, SIGKILL);
-    ::waitpid(std::exchange(process_, -1), nullptr, 0);
+    await_steps();
   }
 
- private:
-  void await() const {
+  /// Waits until it listens and, at the next call, until it has taken its steps.
+  void await_steps() const {
     char byte = 0;
     REQUIRE(::read(told_.read_end(), &byte, 1) == 1);
   }
+  void kill() { process_.reset(); }
 
-  pid_t process_ = -1;
+ private:
   open_pipe told_;
+  std::optional<forked_copy> process_;
 };
 
 /// The connection of a played launcher to the resident.

@@ -4,7 +4,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <memory>
 #include <signal.h>
 #include <sstream>
@@ -15,6 +14,7 @@
 
 #include "process/child_under_test.hpp"
 #include "support/catch.hpp"
+#include "support/descriptors.hpp"
 #include "support/eventually.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -39,10 +39,6 @@ inline bool is_running(pid_t process) {
   return text.size() > state && text[state] != 'Z';
 }
 
-inline std::size_t count_of(const fs::path& folder) {
-  return static_cast<std::size_t>(
-      std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
-}
 inline std::size_t descriptors_of(pid_t process) {
   return count_of("/proc/" + std::to_string(process) + "/fd");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A real child whose user code does not return, forks, or runs in timers.
+// A real child whose user code does not return, or runs in timers.
 #include <fstream>
 #include <string>
 #include <unistd.h>
@@ -149,16 +149,6 @@ TEST_CASE("options that cannot work end a program with one line in the log, and 
                  "cannot serve the daemon: failure_policy: bad_record::park needs a place: set "
                  "KCLXX_PARKING_DIR to a directory, or failure_policy::lot"));
   CHECK_FALSE(contains(log, "terminate"));
-}
-
-TEST_CASE("a fork in a callback writes no second status, and the copy leaves", "[process][P5]") {
-  started_child daemon({"manual"});
-  daemon.process({"fork"});
-  daemon.await_stderr("in the copy");
-  daemon.await_stderr("a forked copy of the process returned from user code and leaves");
-  daemon.process({"a"}, 2);
-  CHECK(daemon.end() == 0);
-  CHECK(daemon.rest().find_first_not_of('\n') == std::string::npos);
 }
 
 TEST_CASE("a timer runs on the callbacks' thread while the shard is idle", "[process]") {

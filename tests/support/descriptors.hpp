@@ -15,9 +15,9 @@ namespace kclxx::test {
 inline bool is_open(int fd) { return ::fcntl(fd, F_GETFD) != -1; }
 
 /// How many entries a directory has, for instance /proc/self/fd.
-inline std::ptrdiff_t count_of(const char* directory) {
-  return std::distance(std::filesystem::directory_iterator(directory),
-                       std::filesystem::directory_iterator());
+inline std::size_t count_of(const std::filesystem::path& directory) {
+  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(directory),
+                                                std::filesystem::directory_iterator()));
 }
 
 /// A pipe. Its destructor closes the ends that are still open.

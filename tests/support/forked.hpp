@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -27,7 +28,8 @@ struct forked_result {
 
 /// A forked copy of the test, in which `body` may change the whole process. Its stdin is `input`
 /// (-1: an empty pipe that stays open). Its stdout and stderr are collected; each must fit into a
-/// pipe. The copy leaves by _exit with the result of `body`, or with 99 when that throws.
+/// pipe. The copy leaves by _exit with the result of `body`, or with 99 when that throws. The
+/// destructor kills a copy that still runs.
 class forked_copy {
  public:
   explicit forked_copy(const std::function<int()>& body, int input = -1) {
@@ -53,6 +55,10 @@ class forked_copy {
     }
   }
   ~forked_copy() {
+    if (pid_ != -1) {
+      ::kill(pid_, SIGKILL);
+      ::waitpid(pid_, nullptr, 0);
+    }
     for (const auto& ends : pipes_) {
       for (const int fd : ends) ::close(fd);
     }
@@ -63,9 +69,9 @@ class forked_copy {
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
   /// Waits until the copy has ended, and returns its status. Other processes may still hold its
   /// output.
-  [[nodiscard]] int wait() const {
+  [[nodiscard]] int wait() {
     int status = 0;
-    ::waitpid(pid_, &status, 0);
+    ::waitpid(std::exchange(pid_, -1), &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
   /// Waits until the copy has ended and no process holds its output.

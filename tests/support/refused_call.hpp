@@ -2,7 +2,6 @@
 // Lets a system call fail, as on an old kernel or under a seccomp profile.
 #pragma once
 
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <linux/filter.h>

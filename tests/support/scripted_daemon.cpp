@@ -20,17 +20,6 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-struct pipe_ends {
-  int read = -1;
-  int write = -1;
-};
-
-pipe_ends make_pipe() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) == -1) throw std::runtime_error("pipe2");
-  return {ends[0], ends[1]};
-}
-
 void fill_up(int pipe) {
   ::fcntl(pipe, F_SETFL, O_NONBLOCK);
   const std::string page(4096, '.');
@@ -59,13 +48,10 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 scripted_daemon::scripted_daemon(const std::vector<std::string>& command,
                                  const start_options& options) {
   const bool from_file = !options.input_file.empty();
-  const pipe_ends in = from_file
-                           ? pipe_ends{::open(options.input_file.c_str(), O_RDONLY | O_CLOEXEC), -1}
-                           : make_pipe();
-  const pipe_ends out = make_pipe();
-  const pipe_ends err = make_pipe();
-  if (options.stderr_is_full) fill_up(err.write);
-  if (options.stdout_is_non_blocking) ::fcntl(out.write, F_SETFL, O_NONBLOCK);
+  const int input =
+      from_file ? ::open(options.input_file.c_str(), O_RDONLY | O_CLOEXEC) : input_.read_end();
+  if (options.stderr_is_full) fill_up(error_.write_end());
+  if (options.stdout_is_non_blocking) ::fcntl(output_.write_end(), F_SETFL, O_NONBLOCK);
   std::vector<std::string> words = command;
   if (const char* launcher = std::getenv("KCLXX_TEST_LAUNCHER"))
     words.insert(words.begin(), launcher);
@@ -82,32 +68,30 @@ scripted_daemon::scripted_daemon(const std::vector<std::string>& command,
     // As a child of the daemon, it inherits no descriptor and no signal disposition of this
     // process.
     for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
-    ::dup2(in.read, 0);
-    ::dup2(out.write, 1);
-    ::dup2(err.write, 2);
+    ::dup2(input, 0);
+    ::dup2(output_.write_end(), 1);
+    ::dup2(error_.write_end(), 2);
     for (int fd = 3; fd < 256; ++fd) ::close(fd);
     ::execve(argv[0], argv.data(), envp.data());
     ::_exit(127);
   }
   ::setpgid(pid_, pid_);
-  ::close(in.read);
-  ::close(out.write);
-  ::close(err.write);
-  input_ = in.write;
-  output_ = out.read;
-  (options.stderr_is_full ? unread_error_ : error_) = err.read;
-  ::fcntl(error_, F_SETFL, O_NONBLOCK);
+  if (from_file) {
+    ::close(input);
+    close_input();
+  }
+  input_.close_read_end();
+  output_.close_write_end();
+  error_.close_write_end();
+  if (options.stderr_is_full) return;
+  read_error_ = error_.read_end();
+  ::fcntl(read_error_, F_SETFL, O_NONBLOCK);
 }
 
 scripted_daemon::~scripted_daemon() {
-  close_input();
-  if (pid_ != -1) {
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-  }
-  ::close(output_);
-  ::close(error_);
-  ::close(unread_error_);
+  if (pid_ == -1) return;
+  ::kill(pid_, SIGKILL);
+  ::waitpid(pid_, nullptr, 0);
 }
 
 void scripted_daemon::fail(const std::string& what) {
@@ -117,7 +101,7 @@ void scripted_daemon::fail(const std::string& what) {
 
 bool scripted_daemon::send_raw(std::string_view bytes) {
   while (!bytes.empty()) {
-    const ssize_t n = ::write(input_, bytes.data(), bytes.size());
+    const ssize_t n = ::write(input_.write_end(), bytes.data(), bytes.size());
     if (n == -1 && errno == EINTR) continue;
     if (n == -1) return false;
     bytes.remove_prefix(static_cast<std::size_t>(n));
@@ -144,16 +128,11 @@ void scripted_daemon::answer(std::string_view error) {
        (error.empty() ? "null" : "\"" + std::string(error) + "\"") + "}");
 }
 
-void scripted_daemon::close_input() {
-  if (input_ != -1) ::close(input_);
-  input_ = -1;
-}
-
 bool scripted_daemon::fill(std::chrono::milliseconds limit) {
-  pollfd ready{output_, POLLIN, 0};
+  pollfd ready{output_.read_end(), POLLIN, 0};
   if (::poll(&ready, 1, static_cast<int>(limit.count())) != 1) return false;
   char bytes[4096];
-  const ssize_t n = ::read(output_, bytes, sizeof bytes);
+  const ssize_t n = ::read(output_.read_end(), bytes, sizeof bytes);
   if (n <= 0) return false;
   buffer_.append(bytes, static_cast<std::size_t>(n));
   return true;
@@ -227,7 +206,7 @@ int scripted_daemon::wait_exit(std::chrono::milliseconds limit) {
 bool scripted_daemon::drain_stderr() {
   char bytes[4096];
   ssize_t n = 0;
-  while ((n = ::read(error_, bytes, sizeof bytes)) > 0) {
+  while ((n = ::read(read_error_, bytes, sizeof bytes)) > 0) {
     stderr_.append(bytes, static_cast<std::size_t>(n));
   }
   return n == 0;
@@ -236,7 +215,7 @@ bool scripted_daemon::drain_stderr() {
 /// Returns false when neither text nor the end came before the deadline.
 bool scripted_daemon::wait_for_stderr(std::chrono::steady_clock::time_point deadline) const {
   const auto limit = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now());
-  pollfd ready{error_, POLLIN, 0};
+  pollfd ready{read_error_, POLLIN, 0};
   return limit.count() > 0 && ::poll(&ready, 1, static_cast<int>(limit.count())) == 1;
 }
 

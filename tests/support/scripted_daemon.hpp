@@ -9,6 +9,8 @@
 #include <sys/types.h>
 #include <vector>
 
+#include "support/descriptors.hpp"
+
 namespace kclxx::test {
 
 /// The child did not do what the test expected; what() has the dialogue so far.
@@ -57,7 +59,7 @@ class scripted_daemon {
   void shutdown_requested() { send(R"({"action":"shutdownRequested"})"); }
   /// Answers the last checkpoint line. An empty error tells that it is persisted.
   void answer(std::string_view error = {});
-  void close_input();
+  void close_input() { input_.close_write_end(); }
 
   // The child's lines.
   /// The next line that is not empty.
@@ -98,10 +100,10 @@ class scripted_daemon {
   bool wait_for_stderr(std::chrono::steady_clock::time_point deadline) const;
 
   pid_t pid_ = -1;
-  int input_ = -1;
-  int output_ = -1;
-  int error_ = -1;
-  int unread_error_ = -1;
+  open_pipe input_;
+  open_pipe output_;
+  open_pipe error_;
+  int read_error_ = -1;  ///< the end of error_ that is read; -1 while nobody does
   std::string last_checkpoint_ = R"("sequenceNumber":null)";  ///< the fields of the last checkpoint
   std::string buffer_;
   std::string stderr_;

@@ -18,9 +18,9 @@
 #include <kclxx/archive/testing.hpp>
 #include <kclxx/record.hpp>
 #include <kclxx/record_batch.hpp>
+#include <kclxx/shard_context.hpp>
 
 #include "support/catch.hpp"
-#include "unit/archive/lone_shard.hpp"
 
 namespace kclxx::test {
 
@@ -95,13 +95,13 @@ std::vector<std::string> staged(const memory_store& store) {
   return names;
 }
 
-std::unique_ptr<shard_context> shard(std::string id = "shard-0") {
-  return lone_shard(
-      {.shard_id = std::move(id), .stream_name = "clicks", .application_name = "archiver"});
-}
-
-archive::commit_log log_over(std::shared_ptr<archive::store> store) {
-  return {std::move(store), *shard()};
+/// A log of a shard with these names.
+archive::commit_log log_over(std::shared_ptr<archive::store> store,
+                             shard_context::fields names = {.shard_id = "shard-0",
+                                                            .stream_name = "clicks",
+                                                            .application_name = "archiver"}) {
+  return {std::move(store),
+          *detail::service_access::make<shard_context>(std::move(names), nullptr)};
 }
 
 struct crash {};
@@ -131,10 +131,8 @@ TEST_CASE("streams, applications and shards in one store know nothing of each ot
   for (const char* application : {"a", "b"}) {
     for (const char* name : {"orders", "clicks"}) {
       for (const char* id : {"shard-0", "shard-1"}) {
-        archive::commit_log log(
-            store,
-            *lone_shard({.shard_id = id, .stream_name = name, .application_name = application}));
-        log.commit(events.batch(1, 3), files_of);
+        log_over(store, {.shard_id = id, .stream_name = name, .application_name = application})
+            .commit(events.batch(1, 3), files_of);
       }
     }
   }

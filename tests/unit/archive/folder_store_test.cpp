@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <string>
 #include <sys/resource.h>
@@ -21,11 +20,11 @@
 #include <kclxx/archive/parking_lot.hpp>
 #include <kclxx/archive/testing.hpp>
 #include <kclxx/processing.hpp>
+#include <kclxx/shard_context.hpp>
 #include <kclxx/testing/worker.hpp>
 
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"
-#include "unit/archive/lone_shard.hpp"
 
 namespace {
 
@@ -159,29 +158,23 @@ TEST_CASE("a folder that has gone is an outage, and is not made again") {
   const auto store = open_store(root);
   store->put_if_absent({"a/1", "one"});
   fs::rename(root, outside.path() / "elsewhere");
+  const auto check_gone = [](const auto& call) {
+    try {
+      call();
+      FAIL("it went on");
+    } catch (const std::exception& error) {
+      CHECK(archive::is_outage(error));
+      CHECK_THAT(error.what(), Catch::Matchers::Contains("the archive is gone"));
+    }
+  };
   for (const bool is_there : {false, true}) {
     if (is_there) fs::create_directory(root);  // such as an empty mount point
-    for (const auto& call :
-         std::vector<std::function<void()>>{[&] {
-                                              store->put_if_absent({"a/2", "two"});
-                                            },
-                                            [&] {
-                                              store->put(std::vector<object>{{"a/2", "two"}});
-                                            },
-                                            [&] { static_cast<void>(store->get("a/1")); },
-                                            [&] { static_cast<void>(store->list("a")); },
-                                            [&] {
-                                              store->move(std::vector<renaming>{{"a/1", "b/1"}});
-                                            },
-                                            [&] { store->remove(names{"a/1"}); }}) {
-      try {
-        call();
-        FAIL("it went on");
-      } catch (const std::exception& error) {
-        CHECK(archive::is_outage(error));
-        CHECK_THAT(error.what(), Catch::Matchers::Contains("the archive is gone"));
-      }
-    }
+    check_gone([&] { store->put_if_absent({"a/2", "two"}); });
+    check_gone([&] { store->put(std::vector<object>{{"a/2", "two"}}); });
+    check_gone([&] { static_cast<void>(store->get("a/1")); });
+    check_gone([&] { static_cast<void>(store->list("a")); });
+    check_gone([&] { store->move(std::vector<renaming>{{"a/1", "b/1"}}); });
+    check_gone([&] { store->remove(names{"a/1"}); });
   }
   CHECK(fs::is_empty(root));
   fs::remove(root);
@@ -210,7 +203,8 @@ TEST_CASE("a folder that needs no sync is fit, and a folder that cannot be synce
 TEST_CASE("a commit in a folder has as many calls of fsync as cost_of says") {
   const temporary_folder folder;
   const auto store = open_store(folder.path());
-  archive::commit_log log(store, *lone_shard({.shard_id = "shard-0"}));
+  archive::commit_log log(
+      store, *detail::service_access::make<shard_context>({.shard_id = "shard-0"}, nullptr));
   const auto files = [] {
     return std::vector<archive::file>{{"hour=00", ".txt", "a"}, {"hour=01", ".txt", "b"}};
   };

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -7,20 +8,10 @@
 
 #include <kclxx/sequence_position.hpp>
 
+#include "base/arrival_time.hpp"
 #include "support/catch.hpp"
 
 using kclxx::sequence_position;
-
-TEST_CASE("positions are ordered as numbers, then by sub-sequence number", "[position][P35]") {
-  CHECK(sequence_position("9") < sequence_position("10"));
-  CHECK(sequence_position("0010") == sequence_position("10"));
-  CHECK(sequence_position("10", 1) > sequence_position("10"));
-  CHECK(sequence_position("9", 100) < sequence_position("10"));
-  CHECK(sequence_position("0") == sequence_position("000"));
-  const std::string digits(56, '4');
-  CHECK(sequence_position(digits + "8") > sequence_position(digits + "7"));
-  CHECK(sequence_position(digits) < sequence_position(digits + "0"));
-}
 
 TEST_CASE("sentinels sort as the KCL sorts them", "[position]") {
   const char* ascending[] = {"AT_TIMESTAMP", "TRIM_HORIZON", "LATEST", "0", "99", "SHARD_END"};
@@ -43,7 +34,10 @@ TEST_CASE("129 digits fit, and nothing else than digits and sentinels", "[positi
   CHECK_THROWS_AS(sequence_position("abc"), std::invalid_argument);
 }
 
-TEST_CASE("a position of any length keeps its text and its order", "[position][P16]") {
+TEST_CASE(
+    "positions of any length keep their text, and are ordered as numbers, then by sub-sequence "
+    "number",
+    "[position][P16][P35]") {
   std::vector<sequence_position> ascending;
   std::string digits;
   for (std::size_t size = 1; size <= sequence_position::capacity; ++size) {
@@ -54,8 +48,11 @@ TEST_CASE("a position of any length keeps its text and its order", "[position][P
       REQUIRE(sequence_position(text).sequence_number() == text);
       REQUIRE(sequence_position(text) == sequence_position(digits));
     }
+    std::string below = digits;
+    --below.back();
+    ascending.emplace_back(below);
     ascending.emplace_back(digits);
-    ascending.emplace_back(digits, 1);
+    ascending.emplace_back(digits, 100);
     std::string above = digits;
     ++above.front();
     ascending.emplace_back(above);
@@ -66,16 +63,11 @@ TEST_CASE("a position of any length keeps its text and its order", "[position][P
     }
   }
   CHECK(ascending.back() < sequence_position("SHARD_END"));
+  CHECK(sequence_position("0") == sequence_position("000"));
 }
 
 TEST_CASE("a position is a value without memory of its own", "[position]") {
   STATIC_REQUIRE(std::is_trivially_copyable_v<sequence_position>);
-}
-
-TEST_CASE("a position keeps its text and prints as a pair", "[position]") {
-  std::ostringstream out;
-  out << sequence_position("007", 2);
-  CHECK(out.str() == "007/2");
 }
 
 TEST_CASE("what a position prints reads back as the same position", "[position]") {
@@ -89,8 +81,24 @@ TEST_CASE("what a position prints reads back as the same position", "[position]"
     CHECK(*read == position);
     CHECK(to_string(*read) == to_string(position));
   }
+  std::ostringstream out;
+  out << positions.front();
+  CHECK(out.str() == "007/2");
   for (const char* text : {"", "/", "7", "7/", "/0", "7/-1", "7/+1", "7/1 ", " 7/1", "7/1/1",
                            "7/18446744073709551616", "LATEST", "latest/0"}) {
     CHECK_FALSE(sequence_position::from_string(text));
+  }
+}
+
+TEST_CASE("a sequence number has its record's arrival, if it is one of Kinesis'", "[base]") {
+  // With the arrival that AWS shows for it in its documents: 1545084650.987.
+  CHECK(kclxx::detail::arrival_of("49590338271490256608559692538361571095921575989136588898") ==
+        1545084650);
+  CHECK(kclxx::detail::arrival_of("49545115243490985018280067714973144582180062593244200961") ==
+        std::nullopt);
+  for (const char* text :
+       {"", "TRIM_HORIZON", "1", "4959033827149025660855969253836157109592157598913658889x",
+        "99999999999999999999999999999999999999999999999999999999"}) {
+    CHECK(kclxx::detail::arrival_of(text) == std::nullopt);
   }
 }

@@ -1,53 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <csignal>
+#include <cstdint>
 #include <optional>
 #include <string>
-#include <sys/wait.h>
 #include <system_error>
 #include <unistd.h>
 
 #include "io/process_identity.hpp"
 #include "support/catch.hpp"
+#include "support/forked.hpp"
 
 namespace kclxx::io {
 
 namespace {
 
 const process_identity parent{4711, 42};
-
-/// A copy of this process that waits for a signal.
-class waiting_process {
- public:
-  waiting_process() {
-    const auto before = std::signal(SIGTERM, SIG_DFL);  // the copy inherits it
-    pid_ = ::fork();
-    if (pid_ == 0) {
-      for (;;) ::pause();
-    }
-    std::signal(SIGTERM, before);
-  }
-  ~waiting_process() {
-    if (pid_ == -1) return;
-    ::kill(pid_, SIGKILL);
-    wait();
-  }
-  waiting_process(const waiting_process&) = delete;
-  waiting_process& operator=(const waiting_process&) = delete;
-
-  [[nodiscard]] process_identity identity() const {
-    const auto id = static_cast<std::uint64_t>(pid_);
-    return {id, start_of(id)};
-  }
-  /// The signal that ended it.
-  int wait() {
-    int status = 0;
-    ::waitpid(std::exchange(pid_, -1), &status, 0);
-    return WTERMSIG(status);
-  }
-
- private:
-  pid_t pid_ = -1;
-};
 
 }  // namespace
 
@@ -69,12 +36,16 @@ TEST_CASE("the variable names the daemon as long as it lives, else it is the par
 }
 
 TEST_CASE("a process that got the daemon's number after it is not signalled", "[io][daemon]") {
-  waiting_process other;
-  const process_identity its = other.identity();
+  test::forked_copy process([]() -> int {
+    std::signal(SIGTERM, SIG_DFL);  // Catch2 has a handler
+    for (;;) ::pause();
+  });
+  const auto id = static_cast<std::uint64_t>(process.pid());
+  const process_identity its{id, start_of(id)};
   CHECK(ask_to_end({its.id, its.start - 1}) == std::errc::no_such_process);
   CHECK(start_of(its.id) == its.start);
   CHECK_FALSE(ask_to_end(its));
-  CHECK(other.wait() == SIGTERM);
+  CHECK(process.wait() == 128 + SIGTERM);
   CHECK(ask_to_end(its) == std::errc::no_such_process);
 }
 

@@ -25,20 +25,6 @@ using test::is_open;
 bool closes_on_exec(int fd) { return (::fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0; }
 }  // namespace
 
-TEST_CASE("prints go to stderr, only the private output reaches the daemon",
-          "[io][stdio_guard][P4]") {
-  const forked_result child = in_forked_copy([] {
-    const stdio_guard guard;
-    std::printf("printed\n");
-    const bool wrote =
-        ::write(STDOUT_FILENO, "fd 1\n", 5) == 5 && ::write(guard.output(), "dialogue\n", 9) == 9;
-    return first_false({wrote});
-  });
-  CHECK(child.status == 0);
-  CHECK(child.out == "dialogue\n");
-  CHECK(child.err == "printed\nfd 1\n");
-}
-
 TEST_CASE("a closed stdin or stdout is an error that names it", "[io][stdio_guard]") {
   const int fd = GENERATE(STDIN_FILENO, STDOUT_FILENO);
   const forked_result child = in_forked_copy([fd] {

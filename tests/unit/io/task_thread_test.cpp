@@ -31,19 +31,6 @@ TEST_CASE("tasks run in the order of their posting, on another thread", "[task_t
   CHECK(is_another_thread);
 }
 
-TEST_CASE("one thread runs all tasks, though it has nothing to do between them", "[task_thread]") {
-  task_thread tasks;
-  int count = 0;
-  for (int i = 0; i < 3; ++i) {
-    tasks.post([&] {
-      static thread_local int tasks_of_thread = 0;
-      count = ++tasks_of_thread;
-    });
-    REQUIRE(tasks.drain(clock::time_point::max()));
-  }
-  CHECK(count == 3);
-}
-
 TEST_CASE("the thread ends when it is told to, and has run all tasks", "[task_thread]") {
   struct at_thread_end {
     ~at_thread_end() { ended->set_value(); }

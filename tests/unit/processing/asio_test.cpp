@@ -9,24 +9,17 @@
 #include <set>
 #include <stdexcept>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
 
-#include <boost/asio/bind_executor.hpp>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/execution/context.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/query.hpp>
-#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/asio/use_future.hpp>
-#include <boost/system/error_code.hpp>
 #include <boost/system/system_error.hpp>
 #include <boost/version.hpp>
 
@@ -353,7 +346,10 @@ TEST_CASE("a coroutine that cannot begin has ended", "[asio]") {
   }
 }
 
-TEST_CASE("with an empty function asio::parallel makes no valid factory", "[processing][asio]") {
+TEST_CASE(
+    "with an empty function, policy or options that cannot work, asio::parallel makes no valid "
+    "factory",
+    "[processing][asio]") {
   using handler = std::function<asio::awaitable<void>(const record&)>;
   CHECK_THROWS_WITH(kclxx::asio::parallel(handler()).require_valid(),
                     "a handler is an empty function");
@@ -362,10 +358,6 @@ TEST_CASE("with an empty function asio::parallel makes no valid factory", "[proc
   daemon.initialize();
   REQUIRE(daemon.thrown());
   CHECK_THROWS_WITH(std::rethrow_exception(daemon.thrown()), "a handler is an empty function");
-}
-
-TEST_CASE("asio::parallel refuses a policy or options that cannot work", "[processing][asio]") {
-  const auto handle = [](const record&) -> boost::asio::awaitable<void> { co_return; };
   CHECK_THROWS_AS(kclxx::asio::parallel(handle, {.max_attempts = 0}).require_valid(),
                   std::invalid_argument);
   CHECK_THROWS_AS(kclxx::asio::parallel(handle, {}, {.lanes = 0}).require_valid(),

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // parallel() with completions: reported later, in any order, from any thread; in virtual time.
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <memory>
@@ -214,18 +213,6 @@ TEST_CASE("a stuck handler is reported at doubling intervals, and never stops th
   shard.daemon.deliver({}).advance(1h);
   CHECK(shard.daemon.log().size() == 4);
   CHECK(shard.daemon.persisted() == sequence_position("2"));
-}
-
-TEST_CASE("touch() starts the stuck clock anew", "[processing][completion]") {
-  reported_by_test shard({}, {.stuck_after = 60s});
-  shard.daemon.deliver({"1"});
-  for (int i = 0; i < 5; ++i) {
-    shard.daemon.advance(59s);
-    shard.held.at(0).touch();
-  }
-  CHECK(shard.daemon.log().empty());
-  shard.daemon.advance(60s);
-  CHECK(shard.daemon.log().size() == 1);
 }
 
 TEST_CASE("leave_when_stuck ends the session after the report", "[processing][completion]") {

@@ -8,7 +8,6 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <vector>
 
 #include "support/catch.hpp"
 #include "unit/processing/processing_support.hpp"
@@ -81,39 +80,6 @@ TEST_CASE("during a long batch a checkpoint is requested once a second", "[proce
   CHECK(with->persisted() == sequence_position(std::to_string(records)));
 }
 
-TEST_CASE("every wait is within the policy's bounds, and the same in each run",
-          "[processing][each]") {
-  const auto waits = [] {
-    std::map<std::string, std::vector<std::chrono::nanoseconds>> result;
-    std::optional<testing::worker> with;
-    std::map<std::string, shard_context::clock::time_point> last;
-    const auto fail = [&](const record& event) {
-      const std::string data(event.data());
-      if (last.contains(data)) result[data].push_back(with->now() - last[data]);
-      last[data] = with->now();
-      throw std::runtime_error("no");
-    };
-    with.emplace(each(fail, {.max_attempts = 9, .bad_record = bad_record::skip, .breaker = {}}));
-    with->initialize().deliver({"a", "b", "c", "d"});
-    return result;
-  };
-  const auto first = waits();
-  REQUIRE(first.size() == 4);
-  double lowest_share = 1;
-  for (const auto& [data, of_record] : first) {
-    REQUIRE(of_record.size() == 8);
-    auto most = 200ms;
-    for (const auto wait : of_record) {
-      CHECK(wait <= most);
-      CHECK(wait >= most / 2);
-      lowest_share = std::min(lowest_share, std::chrono::duration<double>(wait) / most);
-      most = std::min(2 * most, 5000ms);
-    }
-  }
-  CHECK(lowest_share < 0.6);
-  CHECK(first == waits());
-}
-
 TEST_CASE("a retry ends within 100 ms of the stop token, and the record is not complete",
           "[processing][each]") {
   flaky handler;
@@ -143,31 +109,6 @@ TEST_CASE("by default a record that has failed for good ends the session, and th
   CHECK(with.persisted() == sequence_position("1"));
   CHECK(logged(with, "record 2/0 (partition key 'key') failed after 5 attempts"));
   CHECK_THROWS_WITH(std::rethrow_exception(with.thrown()), "bad failed");
-}
-
-TEST_CASE("a permanent error, and what the policy calls permanent, is not tried again",
-          "[processing][each]") {
-  int calls = 0;
-  const auto lot = make_lot();
-  testing::worker with(each(
-      [&](const record& event) {
-        ++calls;
-        if (event.data() == "permanent") throw permanent_error("never");
-        if (event.data() == "retryable" && calls < 4) throw std::runtime_error("try again");
-        if (event.data() == "retryable") return;
-        throw std::out_of_range("bad input");
-      },
-      {.is_permanent =
-           [](const std::exception& error) {
-             return dynamic_cast<const std::out_of_range*>(&error) != nullptr;
-           },
-       .bad_record = bad_record::park,
-       .lot = lot}));
-  with.initialize().deliver({"permanent", "out of range", "retryable"});
-  CHECK(calls == 4);
-  CHECK(lot->data() == strings{"permanent", "out of range"});
-  CHECK(logged(with, "after 1 attempt (a permanent error): never"));
-  CHECK(logged(with, "after 1 attempt (a permanent error): bad input"));
 }
 
 TEST_CASE("a failed record that is too old is not tried again; one that succeeds may be old",
@@ -295,11 +236,6 @@ TEST_CASE("with an empty function as its handler the processor factory is not va
   CHECK_THROWS_WITH(batches(std::function<void(record_batch)>()).require_valid(), text);
   CHECK_THROWS_WITH(parallel(none).require_valid(), text);
   CHECK_THROWS_WITH(parallel(std::function<void(completion)>()).require_valid(), text);
-  std::vector<log_entry> log;
-  const run_options options{.log = [&](const log_entry& entry) { log.push_back(entry); }};
-  CHECK(serve({}, each(none), options) == exit_status::start_failed);
-  REQUIRE(log.size() == 1);
-  CHECK(log.front().text == "cannot serve the daemon: " + text);
   testing::worker with(
       each([](const shard_context&) { return std::function<void(const record&)>(); }));
   with.initialize();

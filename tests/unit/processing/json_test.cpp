@@ -145,35 +145,6 @@ TEST_CASE("a function of a batch gets the values that parse, with their records"
   CHECK(with.persisted() == sequence_position("5"));
 }
 
-TEST_CASE("what the function of a batch reports does not complete a record that did not parse",
-          "[processing][json][batches]") {
-  const auto busy = std::make_exception_ptr(std::runtime_error("busy"));
-  strings done;
-  int calls = 0;
-  const bool names_all = GENERATE(false, true);
-  const auto lot = std::make_shared<memory_lot>();
-  testing::worker with(
-      batches(json<click>([&](json_batch<click> clicks, const shard_context&) {
-                if (++calls < 3) {
-                  const auto at = clicks.back().record.position();
-                  if (names_all) {
-                    for (const auto& parsed : clicks.first(clicks.size() - 1)) {
-                      done.push_back(parsed.value.page);
-                    }
-                    throw batch_failure(std::vector<batch_failure::failed>{{at, busy}});
-                  }
-                  throw batch_failure(clicks.front().record.position(), busy);
-                }
-                for (const auto& parsed : clicks) done.push_back(parsed.value.page);
-              }),
-              {.bad_record = bad_record::park, .lot = lot}));
-  with.initialize().deliver({"no", first, "no, too", second, "nor this"}).request_shutdown();
-  INFO(with);
-  CHECK(done == strings{"/a", "/b"});
-  CHECK(lot->data() == strings{"no", "no, too", "nor this"});
-  CHECK(with.persisted() == sequence_position("5"));
-}
-
 TEST_CASE("a position outside the batch completes no value, beside one that did not parse, too",
           "[processing][json][batches]") {
   const sequence_position outside("99");
@@ -302,7 +273,9 @@ TEST_CASE("after the value there is nothing but white space", "[processing][json
 TEST_CASE("where the function of a batch stops, no complete value comes again",
           "[processing][json][batches]") {
   const std::size_t where = GENERATE(0U, 1U, 2U, 3U, 4U);  // what does not parse, or nothing
-  CAPTURE(where);
+  const bool is_named =
+      GENERATE(false, true);  // the second value, or that all before it are complete
+  CAPTURE(where, is_named);
   std::vector<strings> calls;
   const auto lot = std::make_shared<memory_lot>();
   testing::worker with(batches(json<int>([&](json_batch<int> values) {
@@ -310,15 +283,18 @@ TEST_CASE("where the function of a batch stops, no complete value comes again",
                                  for (const auto& parsed : values) {
                                    calls.back().push_back(std::to_string(parsed.value));
                                  }
-                                 if (calls.size() == 1)
-                                   throw batch_failure(values[1].record.position());
+                                 if (calls.size() > 1) return;
+                                 const auto at = values[1].record.position();
+                                 if (!is_named) throw batch_failure(at);
+                                 throw batch_failure(std::vector<batch_failure::failed>{{at, {}}});
                                }),
                                {.bad_record = bad_record::park, .lot = lot}));
   strings data{"1", "2", "3"};
   if (where < 4) data.insert(data.begin() + static_cast<std::ptrdiff_t>(where), "x");
   with.initialize().deliver(data).request_shutdown();
   INFO(with);
-  CHECK(calls == std::vector<strings>{{"1", "2", "3"}, {"2", "3"}});
+  const strings again = is_named ? strings{"2"} : strings{"2", "3"};
+  CHECK(calls == std::vector<strings>{{"1", "2", "3"}, again});
   CHECK(lot->data() == (where < 4 ? strings{"x"} : strings{}));
   CHECK(with.persisted() == sequence_position(std::to_string(data.size())));
 }

@@ -195,7 +195,7 @@ TEST_CASE("while a callback waits, what is complete is checkpointed within a sec
     shard.send(line);
   }
   ++may_end;
-  answer_until(shard, "shutdownRequested");
+  shard.answer_until_status("shutdownRequested");
   CHECK_FALSE(has_waited_in_vain);
   CHECK(shard.end() == exit_status::ok);
 }

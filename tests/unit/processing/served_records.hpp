@@ -6,13 +6,11 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include <kclxx/record.hpp>
 
-#include "support/eventually.hpp"  // IWYU pragma: export
 #include "unit/runtime/served_shard.hpp"
 
 namespace kclxx::test {
@@ -59,29 +57,17 @@ class processed_records {
   bool is_in_order_ = true;
 };
 
-/// Answers checkpoints up to the status of `action`. True when the shard's end was checkpointed.
-inline bool answer_until(served_shard& shard, const std::string& action) {
-  bool has_ended = false;
-  for (;;) {
-    const std::string line = shard.next_line();
-    if (line.find("\"responseFor\":\"" + action + "\"") != std::string::npos) return has_ended;
-    if (line.find(R"("action":"checkpoint")") == std::string::npos) {
-      throw std::runtime_error("neither status nor checkpoint: " + line);
-    }
-    has_ended = line.find(R"("sequenceNumber":null)") != std::string::npos;
-    shard.send(line);
-  }
-}
-
-/// Sends an action without fields, and answers up to its status, likewise.
+/// Sends an action without fields, and answers up to its status. True when the shard's end was
+/// checkpointed.
 inline bool perform(served_shard& shard, const std::string& action) {
   shard.send(R"({"action":")" + action + "\"}");
-  return answer_until(shard, action);
+  const auto positions = shard.answer_until_status(action);
+  return !positions.empty() && positions.back() == 0;
 }
 
 inline void process(served_shard& shard, const std::string& batch) {
   shard.send(batch);
-  answer_until(shard, "processRecords");
+  shard.answer_until_status();
 }
 
 /// From the shard's beginning to its end, in batches of this size.

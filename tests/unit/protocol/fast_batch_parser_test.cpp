@@ -12,6 +12,7 @@
 
 using namespace kclxx;
 using test::decoded_line;
+using test::same;
 
 namespace {
 
@@ -62,43 +63,9 @@ std::vector<std::string> usual_lines() {
   return lines;
 }
 
-bool same(const record& a, const record& b) {
-  return a.data() == b.data() && a.has_data() == b.has_data() &&
-         a.partition_key() == b.partition_key() && a.sequence_number() == b.sequence_number() &&
-         a.sub_sequence_number() == b.sub_sequence_number() &&
-         a.approximate_arrival_timestamp() == b.approximate_arrival_timestamp();
-}
-
-/// Nothing when both mean the same.
-std::string difference(const decoded_line& a, const decoded_line& b) {
-  if (a.is_error() != b.is_error()) return "one is an error";
-  if (a.is_error()) {
-    if (a.error().field == b.error().field && a.error().problem == b.error().problem) return {};
-    return a.error().field + " " + a.error().problem + " against " + b.error().field + " " +
-           b.error().problem;
-  }
-  if (a.message().action != b.message().action) return "the action";
-  if (a.message().body.index() != b.message().body.index()) return "the kind of message";
-  if (a.replaced_invalid_utf8() != b.replaced_invalid_utf8()) return "invalid UTF-8";
-  if (a.records().size() != b.records().size()) return "the number of records";
-  for (std::size_t i = 0; i < a.records().size(); ++i) {
-    if (!same(a.records()[i], b.records()[i])) return "record " + std::to_string(i);
-  }
-  if (a.is<protocol::checkpoint_answer>()) {
-    const auto& x = a.as<protocol::checkpoint_answer>();
-    const auto& y = b.as<protocol::checkpoint_answer>();
-    return x.error == y.error && x.position == y.position ? "" : "the answer";
-  }
-  if (!a.is<protocol::process_records>()) return {};
-  const auto& x = a.as<protocol::process_records>();
-  const auto& y = b.as<protocol::process_records>();
-  if (x.millis_behind_latest != y.millis_behind_latest) return "the time behind";
-  return x.largest == y.largest ? "" : "the largest position";
-}
-
 /// Between the line with and without white space before it.
 std::string difference(const std::string& line) {
-  return difference(decoded_line(line), decoded_line(" " + line));
+  return test::difference(decoded_line(line), decoded_line(" " + line));
 }
 
 /// A change such as a hostile or a newer daemon might make.
@@ -266,7 +233,8 @@ TEST_CASE("a line that is read while it arrives means the same as the whole line
     for (std::size_t at = 1 + random() % most; at <= line.size(); at += 1 + random() % most) {
       sizes.push_back(at);
     }
-    const std::string found = difference(decoded_line(line, decoder, sizes), decoded_line(whole));
+    const std::string found =
+        test::difference(decoded_line(line, decoder, sizes), decoded_line(whole));
     if (found.empty()) continue;
     CAPTURE(line, sizes, found);
     FAIL("the readers disagree");
@@ -278,8 +246,8 @@ TEST_CASE("a line may break off inside data with a carriage return before its ne
   const std::string line = std::string(protocol::fast_batch_parser::prologue) + R"({"data":"QUJD)";
   protocol::decoder decoder;
   const std::string arriving = line + '\r';
-  const std::string found =
-      difference(decoded_line(arriving, decoder, {arriving.size()}), decoded_line(" " + line));
+  const std::string found = test::difference(decoded_line(arriving, decoder, {arriving.size()}),
+                                             decoded_line(" " + line));
   CHECK(found.empty());
 }
 

@@ -59,9 +59,15 @@ TEST_CASE("what is not JSON is an error, even in a field that is not needed",
           "[protocol][hostile]") {
   const auto* value =
       GENERATE("", "nul", "True", "[1,]", "[1 2]", R"({"a"})", R"({"a":1,})", "{1:2}", R"("\q")",
-               R"("\u12g4")", R"("\ud83")", "\"\t\"", "'a'", "[}", R"([{"a":[)", "1/*c*/");
-  CAPTURE(value);
-  CHECK(decoded_line(R"({"action":"leaseLost","new":)" + std::string(value) + "}").is_error());
+               R"("\u12g4")", R"("\ud83")", "\"\t\"", "'a'", "[}", R"([{"a":[)", "1/*c*/", "01",
+               "+1", "1.", ".5", "1e", "0x1", "NaN", "Infinity", "-", "1.e1", "--1");
+  const std::string name = GENERATE("new", "approximateArrivalTimestamp");
+  CAPTURE(value, name);
+  const std::string field = "\"" + name + "\":" + value + "}";
+  CHECK(decoded_line(R"({"action":"leaseLost",)" + field).is_error());
+  CHECK(
+      decoded_line(R"({"action":"processRecords","records":[{"sequenceNumber":"1",)" + field + "]}")
+          .is_error());
 }
 
 TEST_CASE("one byte changed, to any value and anywhere, does no harm", "[protocol][hostile]") {

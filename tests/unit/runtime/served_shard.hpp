@@ -89,20 +89,19 @@ class served_shard {
       throw std::runtime_error("not the status of " + action + ": " + line);
     }
   }
-  /// Answers checkpoints until the status of processRecords. Returns their sequence numbers.
-  std::vector<std::uint64_t> answer_until_status() {
+  /// Answers checkpoints until the status of the action. Returns their sequence numbers, 0 for the
+  /// end of the shard.
+  std::vector<std::uint64_t> answer_until_status(const std::string& action = "processRecords") {
     std::vector<std::uint64_t> positions;
     for (;;) {
       const std::string line = next_line();
+      if (line == R"({"action":"status","responseFor":")" + action + "\"}") return positions;
+      if (line.find(R"("action":"checkpoint")") == std::string::npos) {
+        throw std::runtime_error("neither status nor checkpoint: " + line);
+      }
       static const std::string key = R"("sequenceNumber":")";
       const auto at = line.find(key);
-      if (at == std::string::npos) {
-        if (line != R"({"action":"status","responseFor":"processRecords"})") {
-          throw std::runtime_error("not a status: " + line);
-        }
-        return positions;
-      }
-      positions.push_back(std::stoull(line.substr(at + key.size())));
+      positions.push_back(at == std::string::npos ? 0 : std::stoull(line.substr(at + key.size())));
       send(line);  // an answer has the same fields
     }
   }

@@ -13,7 +13,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <system_error>
 #include <unistd.h>
 
 #include "support/catch.hpp"
@@ -114,13 +113,6 @@ TEST_CASE("what inherits the folder does not inherit its lock", "[sharing]") {
   REQUIRE(lock.is_held());
   CHECK(::flock(place.start.folder.get(), LOCK_UN) == 0);
   CHECK(::flock(place.open_folder().get(), LOCK_EX | LOCK_NB) == -1);
-}
-
-TEST_CASE("a process that is not there, or another one with its number, is no daemon",
-          "[sharing]") {
-  const auto own = static_cast<std::uint64_t>(::getpid());
-  CHECK_THROWS_AS(watch({}), std::system_error);
-  CHECK_THROWS_AS(watch({own, io::start_of(own) + 1}), std::system_error);
 }
 
 }  // namespace kclxx::sharing

@@ -23,14 +23,11 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
 #include <utility>
 #include <vector>
-
-#include <boost/asio/post.hpp>
 
 #include "io/event_loop.hpp"
 #include "io/signals.hpp"
@@ -65,31 +62,19 @@ using test::try_to_send_packet;
 /// A process that lives until end().
 class played_daemon {
  public:
-  played_daemon() {
-    id_ = ::fork();
-    REQUIRE(id_ != -1);
-    if (id_ == 0) {
-      char byte = 0;
-      until_.close_write_end();
-      ::_exit(static_cast<int>(::read(until_.read_end(), &byte, 1)));
-    }
-  }
-  ~played_daemon() {
-    end();
-    ::waitpid(id_, nullptr, 0);
-  }
-  played_daemon(const played_daemon&) = delete;
-  played_daemon& operator=(const played_daemon&) = delete;
-
   [[nodiscard]] io::process_identity identity() const {
-    const auto id = static_cast<std::uint64_t>(id_);
+    const auto id = static_cast<std::uint64_t>(process_.pid());
     return {id, io::start_of(id)};
   }
   void end() { until_.close_write_end(); }
 
  private:
-  pid_t id_ = -1;
   test::open_pipe until_;
+  test::forked_copy process_{[this] {
+    char byte = 0;
+    until_.close_write_end();
+    return static_cast<int>(::read(until_.read_end(), &byte, 1));
+  }};
 };
 
 /// A launcher with the pipe that its shard has as stderr.
@@ -292,7 +277,7 @@ void check_in_copy(const std::function<int(resident_environment&, launcher&)>& b
 TEST_CASE("a resident whose daemon has ended before leaves no socket", "[sharing]") {
   check_in_copy([](resident_environment& environment, launcher&) {
     inheritance start = environment.start();
-    ++start.daemon.start;
+    ++start.daemon.start;  // another process with its number
     bool is_refused = false;
     try {
       serve_shards(std::move(start), each({}), std::chrono::milliseconds(500));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Work side by side inside a batch: docs/processing.md has the code that is here.
 #include <algorithm>
-#include <atomic>
 #include <future>
 #include <map>
 #include <mutex>

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include <boost/asio/bind_executor.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>

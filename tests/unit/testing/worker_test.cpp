@@ -13,7 +13,6 @@
 #include "support/catch.hpp"
 #include "support/recording_processor.hpp"
 #include "support/run_options.hpp"
-#include "support/text.hpp"
 
 using namespace kclxx;
 using namespace kclxx::test;

@@ -82,21 +82,13 @@ TEST_CASE("what cannot be started is named, with the reason", "[tool]") {
   CHECK(why_not({}) == "no program was named");
 }
 
-TEST_CASE("the shell runs a script without a first line that names a program", "[tool]") {
-  const kclxx::test::temporary_folder folder;
-  const auto script = folder.path() / "script";
-  std::ofstream(script) << "echo \"from the script: $1\"\n";
-  std::filesystem::permissions(script, std::filesystem::perms::owner_all);
-  child_process child({script.string(), "argument"});
-  CHECK(read_all(child.output.get()) == "from the script: argument\n");
-  CHECK(child.wait() == child_exit{0, 0});
-}
-
-TEST_CASE("a script without such a line is found in PATH, where an empty folder is the current one",
-          "[tool]") {
+TEST_CASE(
+    "the shell runs a script without a first line that names a program, by its path or found in "
+    "PATH, where an empty folder is the current one",
+    "[tool]") {
   const kclxx::test::temporary_folder folder;
   const auto script = folder.path() / "kclxx-script";
-  std::ofstream(script) << "echo found\n";
+  std::ofstream(script) << "echo \"found $1\"\n";
   std::filesystem::permissions(script, std::filesystem::perms::owner_all);
   const std::string path = GENERATE_REF(folder.path().string(), std::string("/usr/bin:"),
                                         std::string(":/usr/bin"), std::string());
@@ -104,8 +96,10 @@ TEST_CASE("a script without such a line is found in PATH, where an empty folder 
   CHECK(kclxx::test::in_forked_copy([&] {
           std::filesystem::current_path(path == folder.path() ? "/" : folder.path());
           ::setenv("PATH", path.c_str(), 1);
-          child_process child({"kclxx-script"});
-          return read_all(child.output.get()) == "found\n" ? 0 : 1;
+          child_process by_path({script.string(), "argument"});
+          if (read_all(by_path.output.get()) != "found argument\n") return 1;
+          child_process child({"kclxx-script", "argument"});
+          return read_all(child.output.get()) == "found argument\n" ? 0 : 2;
         }).status == 0);
 }
 

@@ -79,9 +79,7 @@ TEST_CASE("the summary tells the kinds of lines apart, whatever the order of the
   CHECK(fine(R"({"action":"leaseLost"})").kind == line_kind::lease_lost);
   CHECK(fine(R"({"action":"shardEnded"})").kind == line_kind::shard_ended);
   CHECK(fine(R"({"action":"shutdownRequested"})").kind == line_kind::shutdown_requested);
-  CHECK(fine(R"({"action":"shutdown","reason":"TERMINATE"})").kind == line_kind::shard_ended);
   CHECK(fine(R"({"action":"shutdown","reason":"SHARD_END"})").kind == line_kind::shard_ended);
-  CHECK(fine(R"({"action":"shutdown","reason":"ZOMBIE"})").kind == line_kind::lease_lost);
   CHECK(fine(R"({"action":"shutdown","reason":"LEASE_LOST"})").action == "shutdown");
   CHECK(fine(R"({"action":"new","records":[]})").kind == line_kind::unknown_action);
 }

@@ -3,54 +3,20 @@
 #include "tool/transcript/transcript.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/transcript_memory.hpp"
 
 using namespace kclxx::transcript;
+using kclxx::test::memory_sink;
+using kclxx::test::memory_source;
 using std::chrono::microseconds;
 
 namespace {
-
-/// Hands out a text in pieces of at most `piece` bytes.
-class memory_source : public byte_source {
- public:
-  explicit memory_source(std::string text, std::size_t piece = std::string::npos)
-      : text_(std::move(text)), piece_(piece) {}
-  std::size_t read(char* target, std::size_t size) override {
-    const std::size_t n = std::min({size, piece_, text_.size() - at_});
-    std::memcpy(target, text_.data() + at_, n);
-    at_ += n;
-    return n;
-  }
-
- private:
-  std::string text_;
-  std::size_t piece_;
-  std::size_t at_ = 0;
-};
-
-/// Keeps what each write wrote.
-class memory_sink : public byte_sink {
- public:
-  void write(std::span<const std::string_view> pieces) override {
-    std::string& chunk = writes.emplace_back();
-    for (const std::string_view piece : pieces) chunk.append(piece);
-  }
-  [[nodiscard]] std::string text() const {
-    std::string text;
-    for (const std::string& chunk : writes) text += chunk;
-    return text;
-  }
-
-  std::vector<std::string> writes;
-};
 
 const std::string head =
     R"({"kclxx_transcript":1,"shard":"shardId-7","started":"2026-11-21T07:00:00.123456Z","command":["./child","-v"]})"

@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The code of docs/processing.md, each program in a namespace of its own.
+// What docs/processing.md, failures.md and sharing.md show, each in a namespace of its own.
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
+#include <deque>
+#include <exception>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -145,3 +152,100 @@ void from_json(const nlohmann::json& value, purchase& result) {
 }
 
 }  // namespace json_form
+
+namespace own_thread {
+
+void write_to_disk(const kclxx::record_batch& batch);
+int slow_main();
+
+class slow_writer : public kclxx::record_processor {
+ public:
+  explicit slow_writer(const kclxx::shard_context& shard)
+      : shard_(shard), worker_([this](const std::stop_token& stop) { work(stop); }) {}
+
+  [[nodiscard]] kclxx::checkpoint_mode mode() const override {
+    return kclxx::checkpoint_mode::manual;
+  }
+  void process_records(kclxx::record_batch batch,
+                       const kclxx::checkpointer& checkpointer) override {
+    std::unique_lock lock(mutex_);
+    if (!checkpointer_) checkpointer_ = checkpointer;
+    // Four batches at most wait to be written: while this waits, the daemon waits.
+    changed_.wait(lock, shard_.stop_token(), [this] { return waiting_.size() < 4; });
+    if (!batch.empty()) waiting_.push_back(std::move(batch));
+    changed_.notify_all();
+  }
+
+ private:
+  void work(const std::stop_token& stop) try {
+    std::unique_lock lock(mutex_);
+    while (changed_.wait(lock, stop, [this] { return !waiting_.empty(); })) {
+      const kclxx::record_batch batch = std::move(waiting_.front());
+      waiting_.pop_front();
+      changed_.notify_all();
+      lock.unlock();
+      write_to_disk(batch);
+      checkpointer_->async_checkpoint(batch);  // this batch and all before it
+      lock.lock();
+    }
+  } catch (...) {
+    shard_.fail(std::current_exception());  // as if a callback had thrown it
+  }
+
+  const kclxx::shard_context& shard_;
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::deque<kclxx::record_batch> waiting_;
+  std::optional<kclxx::checkpointer> checkpointer_;
+  std::jthread worker_;  // last: it ends before what it uses
+};
+
+int slow_main() { return kclxx::run<slow_writer>(); }
+
+}  // namespace own_thread
+
+namespace outage {
+
+struct broken_connection : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+kclxx::failure_policy policy_of_a_database();
+
+kclxx::failure_policy policy_of_a_database() {
+  kclxx::failure_policy policy;
+  policy.is_outage = [](const std::exception& error) {
+    return dynamic_cast<const broken_connection*>(&error) != nullptr;
+  };
+  return policy;
+}
+
+}  // namespace outage
+
+namespace shared_client {
+
+int main();
+
+/// A client library's connection, for one thread at a time.
+struct client {
+  void insert(std::string_view row);
+};
+
+class database {
+ public:
+  void add(std::string_view row) {
+    const std::lock_guard lock(mutex_);  // callbacks of other shards call this, too
+    connection_.insert(row);
+  }
+
+ private:
+  std::mutex mutex_;
+  client connection_;
+};
+
+int main() {
+  const auto store = std::make_shared<database>();
+  return kclxx::run(kclxx::each([store](const kclxx::record& event) { store->add(event.data()); }));
+}
+
+}  // namespace shared_client
