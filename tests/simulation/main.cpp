@@ -5,6 +5,8 @@
 #include <memory>
 #include <vector>
 
+#include <CLI/CLI.hpp>
+
 #include "simulation/life.hpp"
 #include "simulation/seed_runner.hpp"
 #include "simulation/world.hpp"
@@ -18,7 +20,8 @@ constexpr int most_lives = 8;
 /// One shard from its first reader to its last.
 class shard_run {
  public:
-  shard_run(std::uint64_t seed, trace& log) : log_(log), random_(seed), shard_(random_) {}
+  shard_run(std::uint64_t seed, trace& log, recipe recipe)
+      : log_(log), random_(seed), shard_(random_, recipe) {}
 
   run_length run() {
     while (!lives_.empty() || started_ == 0 || !shard_.is_finished()) {
@@ -84,8 +87,15 @@ class shard_run {
 }  // namespace
 
 int main(int argc, char** argv) {
+  recipe recipe;
   return run_seeds(
       argc, argv,
       "Simulates the dialogue: session, daemon, processor, time and faults, from a seed.",
-      [](std::uint64_t seed, trace& log) { return shard_run(seed, log).run(); }, life::met());
+      [&recipe](std::uint64_t seed, trace& log) { return shard_run(seed, log, recipe).run(); },
+      life::met(),
+      [&recipe](CLI::App& app) {
+        app.add_flag("!--without-lock", recipe.locks, "The user does not lock the stored position");
+        app.add_flag("!--without-position", recipe.leaves_out,
+                     "The user does not leave out what the stored position covers");
+      });
 }

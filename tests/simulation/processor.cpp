@@ -199,8 +199,22 @@ void processor::report_fenced() {
 
 void processor::finish_next() {
   if (is_refused_) throw fenced_error("the store refuses it");
+  if (world_.store) return commit_some();
   world_.was_processed[done_] = true;
   ++done_;
+}
+
+/// The recipe of docs/exactly-once.md. Others may have a turn between begin and commit.
+void processor::commit_some() {
+  auto& store = *world_.store;
+  if (!transaction_) transaction_ = store.begin(random_);
+  if (!transaction_ || random_.chance(50)) return;
+  const auto mine = *std::exchange(transaction_, std::nullopt);
+  const std::size_t end = std::min(delivered_, done_ + 1 + random_.below(3));
+  const std::size_t first = store.how().leaves_out ? std::max(done_, mine.position) : done_;
+  const bool is_committed = store.commit(mine, first, std::max(first, end));
+  if (!is_committed || (with_faults_ && random_.chance(3))) return;  // or its answer was lost
+  while (done_ < end) world_.was_processed[done_++] = true;
 }
 
 processor::optional_position processor::before(std::size_t index) const {
@@ -254,6 +268,11 @@ void processor::handler_called(std::size_t number, std::error_code result) {
     running_ = callback;
   }
   if (random_.chance(world_.faults.handler_throws)) throw std::runtime_error("oops, a handler");
+}
+
+void processor::check_handlers() {
+  requests_.end_child();
+  requests_.check_ended(false);
 }
 
 void processor::note_end(const optional_position& target, bool has_position) {

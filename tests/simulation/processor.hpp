@@ -31,10 +31,10 @@ class requests {
 
   /// Its handler is called. Errors: violation.
   void answer(std::size_t number, std::error_code result, const sequence_position& persisted) {
+    const std::string request = "request " + std::to_string(number);
+    if (number < first_) throw violation("handler: that of " + request + " outlived its child");
     request_state& of = all_[number];
-    if (of.is_answered) {
-      throw violation("handler: that of request " + std::to_string(number) + " is called twice");
-    }
+    if (of.is_answered) throw violation("handler: that of " + request + " is called twice");
     of.is_answered = true;
     check(of.target, result, persisted);
   }
@@ -48,11 +48,14 @@ class requests {
     }
   }
 
-  /// Each handler was called. Errors: violation.
-  void check_answered() const {
-    for (std::size_t number = 0; number < all_.size(); ++number) {
-      if (all_[number].is_answered) continue;
-      throw violation("handler: that of request " + std::to_string(number) + " is never called");
+  /// What is added from here on is the next child's.
+  void end_child() { end_ = all_.size(); }
+  /// No handler of the ended child is called from here on. Errors: violation.
+  void check_ended(bool was_killed) {
+    for (; first_ < end_; ++first_) {
+      if (!was_killed && !all_[first_].is_answered) {
+        throw violation("handler: that of request " + std::to_string(first_) + " is never called");
+      }
     }
   }
 
@@ -63,6 +66,8 @@ class requests {
   };
 
   std::vector<request_state> all_;
+  std::size_t first_ = 0;  // of the present child
+  std::size_t end_ = 0;    // of the ended one's
 };
 
 /// A random user: a processor whose callbacks are made of small steps, timers, checkpoint handlers,
@@ -111,7 +116,7 @@ class processor {
   [[nodiscard]] std::size_t open_waits() const { return waits_elsewhere() + (waits_ ? 1 : 0); }
   [[nodiscard]] std::size_t waits_elsewhere() const { return elsewhere_.size(); }
   /// Each handler was called once. To be asked at the end of a process that was not killed.
-  void check_handlers() const { requests_.check_answered(); }
+  void check_handlers();
 
   /// So many of the shard's first records may be checkpointed.
   [[nodiscard]] std::size_t complete() const { return is_manual() ? asked_ : done_; }
@@ -139,8 +144,9 @@ class processor {
   [[nodiscard]] std::size_t everything() const { return running_ ? delivered_ : returned_; }
   [[nodiscard]] bool may_ask_for_everything() const { return done_ >= everything(); }
   void take_step();
-  /// Completes a record. Errors: fenced_error.
+  /// Completes a record, or some in one transaction. Errors: fenced_error.
   void finish_next();
+  void commit_some();
   void report_fenced();
   optional_position some_done_position();
   void ask(const optional_position& position);
@@ -156,6 +162,7 @@ class processor {
   bool with_faults_;
   surroundings& around_;
   const shard_context* context_ = nullptr;
+  std::optional<store::transaction> transaction_;
   std::size_t done_;
   std::size_t asked_;
   std::size_t delivered_;

@@ -83,7 +83,7 @@ void run_share(const run_of_seed& run, std::uint64_t first, std::uint64_t end, s
 }  // namespace
 
 int run_seeds(int argc, char** argv, const char* description, const run_of_seed& run,
-              const meetings& met) {
+              const meetings& met, const std::function<void(CLI::App&)>& add_options) {
   CLI::App app{description};
   std::uint64_t runs = 1000;
   std::uint64_t seed = 1;
@@ -100,6 +100,7 @@ int run_seeds(int argc, char** argv, const char* description, const run_of_seed&
   app.add_flag("--meetings", print_meetings,
                "Print how often each fault met each state, and fail when a fault or a state was "
                "never seen");
+  if (add_options) add_options(app);
   CLI11_PARSE(app, argc, argv);
 
   if (replay) {

@@ -15,6 +15,10 @@
 
 #include "simulation/run.hpp"
 
+namespace CLI {
+class App;
+}
+
 namespace kclxx::simulation {
 
 /// How often each fault came while each state held, over all seeds.
@@ -60,6 +64,6 @@ using run_of_seed = std::function<run_length(std::uint64_t seed, trace& log)>;
 /// those that fail. With --meetings it also prints which faults met which states, and fails when a
 /// fault or a state was not tried.
 int run_seeds(int argc, char** argv, const char* description, const run_of_seed& run,
-              const meetings& met);
+              const meetings& met, const std::function<void(CLI::App&)>& add_options = nullptr);
 
 }  // namespace kclxx::simulation

@@ -8,6 +8,29 @@
 
 namespace kclxx::simulation {
 
+std::optional<store::transaction> store::begin(random_source& random) {
+  if (how_.locks && holder_ && !random.chance(20)) return std::nullopt;
+  holder_ = ++begun_;
+  return transaction{begun_, position_};
+}
+
+bool store::commit(const transaction& what, std::size_t first, std::size_t end) {
+  if (how_.locks && holder_ != what.number) return false;
+  holder_.reset();
+  for (std::size_t i = first; i < end; ++i) {
+    const std::string record = "effect: that of record " + std::to_string(i);
+    if (++effects_[i] > 1) throw violation(record + " came twice");
+    if (i != position_++) throw violation(record + " came out of order");
+  }
+  return true;
+}
+
+void store::check_finished() const {
+  if (std::find(effects_.begin(), effects_.end(), 0) != effects_.end()) {
+    throw violation("effect: that of a record never came");
+  }
+}
+
 namespace {
 
 const sequence_position shard_end("SHARD_END");
@@ -18,7 +41,7 @@ unsigned one_of(random_source& random, std::initializer_list<unsigned> choices) 
 
 }  // namespace
 
-world::world(random_source& random) {
+world::world(random_source& random, recipe recipe) {
   const std::size_t count = random.below(24);
   std::uint64_t number = 1 + random.below(120);
   while (records.size() < count) {
@@ -46,6 +69,7 @@ world::world(random_source& random) {
   faults.callback_throws = one_of(random, {0, 0, 2, 10});
   faults.callback_hangs = one_of(random, {0, 0, 0, 2});
   faults.handler_throws = one_of(random, {0, 0, 0, 5});
+  if (random.chance(50)) store.emplace(records.size(), recipe);
   faults.store_refuses = one_of(random, {0, 0, 0, 1});
 }
 
@@ -75,6 +99,7 @@ void world::persist(const sequence_position& position, std::size_t done, bool ma
 }
 
 void world::check_finished() const {
+  if (store) store->check_finished();
   const auto missing = std::find(was_processed.begin(), was_processed.end(), false);
   if (missing != was_processed.end()) {
     throw violation("lost: record " +
