@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/log_thread.hpp"
+#include "runtime/user_tasks.hpp"
 
 #include <array>
 #include <chrono>
@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "observability/log_writer.hpp"
-#include "runtime/user_tasks.hpp"
 #include "support/catch.hpp"
 #include "support/descriptors.hpp"
 
