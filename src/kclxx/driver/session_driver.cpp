@@ -2,9 +2,7 @@
 #include "driver/session_driver.hpp"
 
 #include <cstring>
-#include <memory>
 #include <stdexcept>
-#include <utility>
 #include <variant>
 
 #include "base/duration.hpp"
@@ -41,6 +39,22 @@ std::string text_of(const session::call& call) {
 /// A sentinel has no sub-sequence number.
 std::string text_of(const sequence_position& position) {
   return position.is_number() ? to_string(position) : position.sequence_number();
+}
+
+bool is_answer(const line_decoder::decoded& line) {
+  return std::holds_alternative<protocol::checkpoint_answer>(line.message.body);
+}
+
+observer::batch_delivered described(const record_batch& batch) {
+  observer::batch_delivered event{.records = batch.size(),
+                                  .millis_behind_latest = batch.millis_behind_latest()};
+  for (const record& delivered : batch) event.bytes += delivered.data().size();
+  if (!batch.empty()) {
+    event.first = batch.front().position();
+    event.last = batch.back().position();
+    event.last_arrival = batch.back().approximate_arrival_timestamp();
+  }
+  return event;
 }
 
 }  // namespace
@@ -159,14 +173,6 @@ void session_driver::notify(session::waiter_id waiter, std::error_code result) {
   if (found.empty()) return host_.wake(waiter, result);
   host_.run_handler(std::move(found.mapped()), result);
 }
-
-namespace {
-
-bool is_answer(const line_decoder::decoded& line) {
-  return std::holds_alternative<protocol::checkpoint_answer>(line.message.body);
-}
-
-}  // namespace
 
 void session_driver::on_line(line_decoder::outcome&& line) {
   if (auto* const decoded = std::get_if<line_decoder::decoded>(&line)) {
@@ -409,22 +415,6 @@ void user_processor::initialize(const session::call& call, shard_context::fields
   if (!processor_) throw std::logic_error("the processor factory returned no processor");
   mode_ = processor_->mode();
 }
-
-namespace {
-
-observer::batch_delivered described(const record_batch& batch) {
-  observer::batch_delivered event{.records = batch.size(),
-                                  .millis_behind_latest = batch.millis_behind_latest()};
-  for (const record& delivered : batch) event.bytes += delivered.data().size();
-  if (!batch.empty()) {
-    event.first = batch.front().position();
-    event.last = batch.back().position();
-    event.last_arrival = batch.back().approximate_arrival_timestamp();
-  }
-  return event;
-}
-
-}  // namespace
 
 std::optional<observer::shard_event> dialogue_events::event_of(const session::call& call) const {
   if (!host_.is_observed()) return std::nullopt;
