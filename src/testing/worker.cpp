@@ -526,9 +526,7 @@ class worker::virtual_worker {
         clock_, usage_, idle_,
         virtual_host::surroundings{[this](std::string_view line) {
                                      if (!line.empty()) seen_.note("child", line);
-                                     daemon_model::daemon_events out;
-                                     consumer_->on_line(line, out);
-                                     take(std::move(out));
+                                     tell_daemon([&](auto& out) { consumer_->on_line(line, out); });
                                    },
                                    [this](const log_entry& entry) { seen_.log(entry); },
                                    [this](action_kind kind) { on_callback(kind); },
@@ -564,9 +562,8 @@ class worker::virtual_worker {
             const std::optional<sequence_position>& largest = std::nullopt) {
     seen_.note("daemon", line);
     child_->receive(std::move(line));
-    daemon_model::daemon_events out;
-    consumer_->call(kind, protocol::action_name(kind), largest, out);
-    take(std::move(out));
+    tell_daemon(
+        [&](auto& out) { consumer_->call(kind, protocol::action_name(kind), largest, out); });
   }
 
   void send_initialize() {
@@ -627,12 +624,14 @@ class worker::virtual_worker {
   }
 
   void close_input() {
-    daemon_model::daemon_events out;
-    consumer_->close(out);
-    take(std::move(out));
+    tell_daemon([&](auto& out) { consumer_->close(out); });
   }
 
-  void take(daemon_model::daemon_events happened) {
+  /// Tells the daemon of something, and carries out what it does then.
+  template <class Occurrence>
+  void tell_daemon(Occurrence occurrence) {
+    daemon_model::daemon_events happened;
+    occurrence(happened);
     for (daemon_model::daemon_event& event : happened) {
       if (auto* answer = std::get_if<daemon_model::answered>(&event)) {
         seen_.answered(*answer, consumer_->checkpointer().last());
@@ -671,9 +670,7 @@ class worker::virtual_worker {
   void on_left(kclxx::exit_status status) {
     seen_.note("child", "left with exit status " + std::to_string(static_cast<int>(status)));
     if (child_->status() != status) return;  // it got stuck while its processor was destroyed
-    daemon_model::daemon_events out;
-    consumer_->on_end_of_output(out);
-    take(std::move(out));
+    tell_daemon([&](auto& out) { consumer_->on_end_of_output(out); });
   }
 
   processor_factory make_processor_;

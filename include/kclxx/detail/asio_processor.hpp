@@ -2,9 +2,7 @@
 // The forms that a coroutine handler may have, and the processor that calls it.
 #pragma once
 
-#include <algorithm>
 #include <chrono>
-#include <cstddef>
 #include <exception>
 #include <functional>
 #include <future>
@@ -13,8 +11,6 @@
 #include <optional>
 #include <stdexcept>
 #include <stop_token>
-#include <string>
-#include <system_error>
 #include <thread>
 #include <tuple>
 #include <type_traits>
@@ -267,7 +263,7 @@ class processor final : public record_processor {
     };
     inner_ =
         kclxx::detail::parallel_with_check(make, policy, options, std::move(check_wait))(*shard_);
-    cancel_.emplace(shard.stop_token(), cancel_function{running_});
+    cancel_.emplace(shard.stop_token(), [running = running_] { running->cancel(); });
   }
   /// The order matters: a coroutine refers to the handler, and the handler to the executor.
   /// Blocking: until all coroutines have ended; they are cancelled. Or until the program's
@@ -301,11 +297,6 @@ class processor final : public record_processor {
   }
 
  private:
-  struct cancel_function {
-    std::shared_ptr<coroutines> running;
-    void operator()() const { running->cancel(); }
-  };
-
   /// The handler of the inner processor: begins the coroutine of one record, which reports to
   /// `done` when it ends.
   void start(completion done) {
@@ -360,7 +351,7 @@ class processor final : public record_processor {
   // It may call start() as soon as it is made. So the members that start() uses are declared before
   // it, and outlive it: see the destructor.
   std::unique_ptr<record_processor> inner_;
-  std::optional<std::stop_callback<cancel_function>> cancel_;
+  std::optional<std::stop_callback<std::function<void()>>> cancel_;
 };
 
 /// The factory that kclxx::asio::parallel returns. Without an executor each shard gets a

@@ -387,9 +387,16 @@ void user_processor::run(const session::call& call, const shard_context::fields&
   using protocol::action_kind;
   const auto with = [&] { return detail::service_access::handle_of<checkpointer>(service); };
   switch (call.kind) {
-    case action_kind::initialize:
-      initialize(call, names, service);
+    case action_kind::initialize: {
+      shard_context::fields fields = names;
+      fields.shard_id = call.shard_id;
+      fields.start_position = call.start_position;
+      context_ = detail::service_access::make<shard_context>(std::move(fields), service);
+      processor_ = make_processor_(*context_);
+      if (!processor_) throw std::logic_error("the processor factory returned no processor");
+      mode_ = processor_->mode();
       break;
+    }
     case action_kind::process_records:
       processor_->process_records(call.batch, with());
       break;
@@ -404,16 +411,6 @@ void user_processor::run(const session::call& call, const shard_context::fields&
   }
   // A processor may make a form of processing in any callback.
   if (service && service->is_completion_tracked()) mode_ = checkpoint_mode::manual;
-}
-
-void user_processor::initialize(const session::call& call, shard_context::fields fields,
-                                const std::shared_ptr<detail::shard_service>& service) {
-  fields.shard_id = call.shard_id;
-  fields.start_position = call.start_position;
-  context_ = detail::service_access::make<shard_context>(std::move(fields), service);
-  processor_ = make_processor_(*context_);
-  if (!processor_) throw std::logic_error("the processor factory returned no processor");
-  mode_ = processor_->mode();
 }
 
 std::optional<observer::shard_event> dialogue_events::event_of(const session::call& call) const {
