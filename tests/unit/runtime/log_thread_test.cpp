@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/user_tasks.hpp"
-
 #include <array>
 #include <chrono>
 #include <fcntl.h>
@@ -17,6 +15,7 @@
 #include <vector>
 
 #include "observability/log_writer.hpp"
+#include "runtime/user_tasks.hpp"
 #include "support/catch.hpp"
 #include "support/descriptors.hpp"
 
