@@ -11,7 +11,6 @@
 #include <boost/asio/any_io_executor.hpp>
 
 #include <kclxx/asio_timer.hpp>  // IWYU pragma: export
-#include <kclxx/detail/asio_handler.hpp>
 #include <kclxx/detail/asio_processor.hpp>
 
 namespace kclxx::asio {

@@ -11,19 +11,19 @@
 
 #include <kclxx/archive/commit_log.hpp>
 
+#include "base/file_name.hpp"
 #include "base/fnv.hpp"
 
 namespace kclxx::archive {
 
 namespace {
 
-constexpr std::string_view safe_characters =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.";
+constexpr std::string_view safe_marks = "-_.";
 constexpr std::size_t max_part_bytes = 255;
 /// It leaves room for a file's name in the 1024 bytes that the name of an object in S3 can have.
 constexpr std::size_t max_folder_bytes = 600;
 
-bool is_safe(char c) { return safe_characters.find(c) != std::string_view::npos; }
+bool is_safe(char c) { return detail::is_plain(c, safe_marks); }
 
 std::string hexadecimal(std::uint64_t value, std::size_t digits) {
   std::string text(digits, '0');
@@ -84,14 +84,7 @@ std::string text_of_commit(const sequence_position& position, const nlohmann::js
 }  // namespace
 
 std::string partition(std::string_view key, std::string_view value) {
-  std::string part = std::string(key) + '=';
-  for (const char c : value) {
-    if (is_safe(c)) {
-      part += c;
-    } else {
-      part += '%' + hexadecimal(static_cast<unsigned char>(c), 2);
-    }
-  }
+  std::string part = std::string(key) + '=' + detail::percent_encoded(value, safe_marks);
   if (part.size() > max_part_bytes) {
     throw std::length_error("'" + std::string(key) + "' is too long for a folder's name");
   }

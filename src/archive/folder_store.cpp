@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <dirent.h>
 #include <fcntl.h>
-#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -30,11 +29,9 @@ namespace {
 /// Calls a function of POSIX until no signal interrupts it.
 template <class Call>
 auto call(Call function, const char* action, const std::string& name) {
-  for (;;) {
-    const auto result = function();
-    if (result != -1) return result;
-    if (errno != EINTR) raise(action, name);
-  }
+  const auto result = io::uninterrupted(function);
+  if (result == -1) raise(action, name);
+  return result;
 }
 
 io::descriptor open_in(int folder, const std::string& name, int flags) {

@@ -6,11 +6,8 @@
 #include <cctype>
 #include <charconv>
 #include <cstddef>
-#include <cstdint>
 #include <limits>
 #include <map>
-#include <optional>
-#include <string_view>
 #include <system_error>
 #include <utility>
 

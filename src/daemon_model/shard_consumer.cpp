@@ -2,10 +2,7 @@
 #include "daemon_model/shard_consumer.hpp"
 
 #include <cstddef>
-#include <cstdint>
 #include <ostream>
-#include <string_view>
-#include <utility>
 
 #include "base/overloaded.hpp"
 #include "protocol/json_string.hpp"

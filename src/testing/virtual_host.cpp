@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstddef>
 #include <cstring>
 #include <stdexcept>
 #include <utility>
@@ -59,10 +58,6 @@ virtual_host::virtual_host(configuration settings, std::shared_ptr<virtual_clock
       idle_(std::move(idle)),
       around_(std::move(around)),
       seed_(settings.seed),
-      max_line_length_(settings.options.max_line_length),
-      log_function_(settings.options.log),
-      log_level_(settings.options.logging.level),
-      observers_(settings.options.observers),
       context_(std::move(settings.names)),
       driver_(std::move(settings.make_processor), settings.options, settings.seed, *this) {
   context_.stop_token = stop_.get_token();
@@ -107,10 +102,11 @@ void virtual_host::write_log(log_level level, std::string text,
                              const std::optional<sequence_position>& position) {
   const log_entry entry{level, shard_id_, std::move(text), position};
   around_.log(entry);
-  if (!log_function_ || level < log_level_) return;
+  const run_options& options = driver_.options();
+  if (!options.log || level < options.logging.level) return;
   threads_->post(*log_lines_, [this, entry] {
     try {
-      log_function_(entry);
+      driver_.options().log(entry);
     } catch (const detail::process_ended&) {
       throw;
     } catch (...) {  // NOLINT(bugprone-empty-catch): as in production, where stderr has the line
@@ -149,7 +145,7 @@ void virtual_host::set_names() {
 }
 
 void virtual_host::observe(observer::shard_event event) noexcept {
-  if (observers_.empty() || is_gone_) return;
+  if (driver_.options().observers.empty() || is_gone_) return;
   const observer::event_source source{names_, clock_->now(), clock_->date()};
   threads_->post(*events_,
                  [this, source, event = std::move(event)] { call_observers(source, event); });
@@ -157,7 +153,7 @@ void virtual_host::observe(observer::shard_event event) noexcept {
 
 void virtual_host::call_observers(const observer::event_source& source,
                                   const observer::shard_event& event) {
-  for (const auto& watching : observers_) {
+  for (const auto& watching : driver_.options().observers) {
     try {
       watching->on_event(source, event);
     } catch (const detail::process_ended&) {
@@ -173,7 +169,7 @@ void virtual_host::call_observers(const observer::event_source& source,
 // Each completion calls this, so a completion on a wrong thread is noticed here.
 bool virtual_host::is_observed() const noexcept {
   if (!virtual_threads::is_stop_thread() && !usage_->is_owner("a completion")) return false;
-  return !observers_.empty();
+  return !driver_.options().observers.empty();
 }
 
 void virtual_host::request_stop() {
@@ -199,9 +195,8 @@ void virtual_host::settle() {
 }
 
 void virtual_host::read(const std::string& line) {
-  if (line.size() > max_line_length_) {
-    driver_.on_line(decoder_.too_long(line.data(), line.size(), max_line_length_));
-    return;
+  if (const std::size_t limit = driver_.options().max_line_length; line.size() > limit) {
+    return driver_.on_line(decoder_.too_long(line.data(), line.size(), limit));
   }
   auto memory = std::make_shared<driver::batch_memory>();
   memory->line.grow(line.size() + 1);
@@ -334,21 +329,14 @@ void virtual_host::leave_stuck() {
 }
 
 std::optional<virtual_host::time_point> virtual_host::next_library_timer() const {
-  std::optional<time_point> first = threads_->next_timer();
-  if (callback_lasts_at_ && (!first || *callback_lasts_at_ < *first)) first = callback_lasts_at_;
-  if (daemon_end_ && (!first || *daemon_end_ < *first)) first = daemon_end_;
-  for (const auto& due : session_timers_) {
-    if (due && (!first || *due < *first)) first = due;
-  }
+  auto first = earlier(threads_->next_timer(), earlier(callback_lasts_at_, daemon_end_));
+  for (const auto& due : session_timers_) first = earlier(first, due);
   return first;
 }
 
 std::optional<virtual_host::time_point> virtual_host::next_timer() const {
   const auto of_library = next_library_timer();
-  if (place_ != place::outside) return of_library;
-  const auto of_user = timers_.next_due();
-  if (!of_library || !of_user) return of_library ? of_library : of_user;
-  return std::min(of_library, of_user);
+  return place_ == place::outside ? earlier(of_library, timers_.next_due()) : of_library;
 }
 
 void virtual_host::fire_timers() {

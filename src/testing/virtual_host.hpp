@@ -14,7 +14,6 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <vector>
 
 #include <kclxx/detail/shard_service.hpp>
 #include <kclxx/processor_factory.hpp>
@@ -198,10 +197,6 @@ class virtual_host final : public detail::shard_service,
   std::shared_ptr<group> events_ = threads_->add_group(1);
   surroundings around_;
   std::uint32_t seed_;
-  std::size_t max_line_length_;
-  std::function<void(const log_entry&)> log_function_;
-  log_level log_level_;
-  std::vector<std::shared_ptr<observer>> observers_;
   shard_context::fields context_;
   driver::session_driver driver_;
   driver::line_decoder decoder_;

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "testing/virtual_threads.hpp"
 
-#include <algorithm>
 #include <cstdio>
-#include <stdexcept>
-#include <string>
 #include <system_error>
 
 namespace kclxx::testing {
@@ -81,14 +78,12 @@ bool virtual_threads::has_functions() const {
 
 std::optional<virtual_threads::time_point> virtual_threads::next_timer() const {
   std::optional<time_point> first;
-  const auto consider = [&](const std::optional<time_point>& time) {
-    if (time && *time != time_point::max() && (!first || *time < *first)) first = time;
-  };
   for (const auto& group : groups_) {
-    if (group->executor_ && group->is_idle()) consider(group->executor_->next_timer());
+    if (group->executor_ && group->is_idle())
+      first = earlier(first, group->executor_->next_timer());
   }
-  for (const thread* const waiting : waiting_) consider(waiting->deadline);
-  return first;
+  for (const thread* const waiting : waiting_) first = earlier(first, waiting->deadline);
+  return first == time_point::max() ? std::nullopt : first;
 }
 
 // Which thread runs.

@@ -162,6 +162,13 @@ class virtual_clock {
   std::atomic<clock::rep> ticks_{clock::duration(start).count()};
 };
 
+/// The earlier of two times; an unset one never comes.
+[[nodiscard]] inline std::optional<virtual_clock::clock::time_point> earlier(
+    const std::optional<virtual_clock::clock::time_point>& a,
+    const std::optional<virtual_clock::clock::time_point>& b) {
+  return a && (!b || *a <= *b) ? a : b;
+}
+
 /// The threads of everything that has threads of its own in production: pools, executors,
 /// checkpoint handlers, observers and the log. They are real threads, so that a function can wait
 /// in its middle. But a single thread runs at a time: run() gives a thread the turn, and waits

@@ -2,10 +2,8 @@
 // See kclxx/kclxx.hpp for the default contract of errors, threads and blocking.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>

@@ -1,38 +1,215 @@
 // SPDX-License-Identifier: Apache-2.0
+// The forms that a coroutine handler may have, and the processor that calls it.
 #pragma once
 
-#include <algorithm>
 #include <chrono>
-#include <cstddef>
 #include <exception>
 #include <functional>
 #include <future>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <stop_token>
-#include <string>
-#include <system_error>
+#include <thread>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
 #include <boost/asio/execution/context.hpp>
 #include <boost/asio/execution/outstanding_work.hpp>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/prefer.hpp>
 #include <boost/asio/query.hpp>
 #include <boost/asio/strand.hpp>
 
-#include <kclxx/detail/asio_context_thread.hpp>
+#include <kclxx/asio_timer.hpp>
 #include <kclxx/detail/asio_coroutines.hpp>
-#include <kclxx/detail/asio_handler.hpp>
 #include <kclxx/detail/shard_service.hpp>
+#include <kclxx/processing/handler.hpp>
 #include <kclxx/processing/parallel.hpp>
+#include <kclxx/record.hpp>
 #include <kclxx/record_processor.hpp>
+#include <kclxx/shard_context.hpp>
 
 namespace kclxx::asio::detail {
+
+/// What coroutines run on: the io_context of a context_thread, or the program's own executor.
+using executor_type = boost::asio::any_io_executor;
+
+// What a handler may be. The record is taken by reference or by value: a reference converts.
+template <class Handler>
+concept takes_record = std::is_invocable_r_v<boost::asio::awaitable<void>, Handler&, const record&>;
+template <class Handler>
+concept takes_record_and_shard = std::is_invocable_r_v<boost::asio::awaitable<void>, Handler&,
+                                                       const record&, const shard_context&>;
+// A function may be both: a generic lambda with a variable number of parameters, for instance.
+template <class Handler>
+concept handles_record = takes_record<Handler> || takes_record_and_shard<Handler>;
+// Called once for each shard. The executor is what the coroutines of that shard run on.
+template <class Handler>
+concept makes_handler = std::is_invocable_v<Handler&, const shard_context&, executor_type> &&
+    handles_record<std::invoke_result_t<Handler&, const shard_context&, executor_type>>;
+
+/// A handler of the program, whatever its type, so that the code behind it is compiled once for all
+/// handlers. Called where the coroutine is to run.
+/// Errors: what the handler throws before it makes the coroutine, when it is a plain function.
+/// Lifetime: the function, the record and the shard must outlive the coroutine, which refers to
+/// them.
+using coroutine_handler =
+    std::function<boost::asio::awaitable<void>(const record&, const shard_context&)>;
+
+/// A handler of both forms is called with the record alone.
+template <class Handler>
+coroutine_handler held(std::shared_ptr<Handler> handler) {
+  return [handler = std::move(handler)](
+             const record& event, const shard_context& shard) -> boost::asio::awaitable<void> {
+    if constexpr (takes_record<Handler>) {
+      return (*handler)(event);
+    } else {
+      return (*handler)(event, shard);
+    }
+  };
+}
+
+/// The handler that the program has passed to `parallel`, or the function that makes it.
+struct handler_source {
+  /// The handler of a shard that starts.
+  /// Errors: what the program's function throws.
+  /// Thread safety: shards may start at the same time; the program's function must allow for that.
+  std::function<coroutine_handler(const shard_context&, const executor_type&)> make;
+  /// Each shard gets a handler of its own, which belongs to the shard's executor.
+  bool makes_handlers = false;
+};
+
+/// Errors: std::invalid_argument for an empty function; what moving or copying the handler throws.
+template <class Handler>
+handler_source source_of(Handler&& handler) {
+  using stored = std::decay_t<Handler>;
+  kclxx::detail::require_function<stored>(handler);
+  auto shared = std::make_shared<stored>(std::forward<Handler>(handler));
+  if constexpr (makes_handler<stored>) {
+    using handler_of_shard = std::remove_cvref_t<
+        std::invoke_result_t<stored&, const shard_context&, const executor_type&>>;
+    return {[shared](const shard_context& shard, const executor_type& executor) {
+              auto made_handler = std::make_shared<handler_of_shard>((*shared)(shard, executor));
+              kclxx::detail::require_function<handler_of_shard>(*made_handler);
+              return held(std::move(made_handler));
+            },
+            true};
+  } else {
+    return {[handler = held(std::move(shared))](const shard_context&, const executor_type&) {
+              return handler;
+            },
+            false};
+  }
+}
+
+/// What runs the shard in virtual time; null in real time.
+inline kclxx::detail::virtual_scheduler* scheduler_of(const shard_context& shard) {
+  return kclxx::detail::service_access::of(shard)->scheduler();
+}
+
+/// The io_context of one shard, and the only thread that runs it, so that the coroutines of the
+/// shard need no lock. In virtual time the shard's scheduler runs it.
+///
+/// Errors: an exception that leaves a function on the io_context, such as a completion handler of
+/// the program's, goes to shard_context::fail; the thread continues.
+/// Thread safety: executor() may be called from any thread.
+/// Lifetime: the shard_context must outlive it. Functions that were posted and have not run are
+/// destroyed with it, so nothing may still wait for them.
+class context_thread final {
+ public:
+  /// Errors: std::system_error when the thread cannot be started.
+  explicit context_thread(const shard_context& shard)
+      : shard_(shard),
+        scheduler_(scheduler_of(shard)),
+        work_(boost::asio::make_work_guard(context_)) {
+    if (scheduler_ == nullptr) {
+      thread_ = std::thread([this] { run(); });
+    } else {
+      timers_ = &boost::asio::use_service<virtual_timers>(context_);
+      timers_->follow(shard);
+      adopted_ =
+          scheduler_->adopt({[this] { return run_one(); }, [this] { return timers_->next(); }});
+    }
+  }
+  context_thread(const context_thread&) = delete;
+  context_thread& operator=(const context_thread&) = delete;
+  /// Functions that still wait are destroyed, and not called.
+  /// Blocking: until the function that runs has returned.
+  ~context_thread() {
+    if (scheduler_ != nullptr) {
+      adopted_.reset();
+      return;
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      is_ending_ = true;
+      context_.stop();
+    }
+    thread_.join();
+  }
+  /// Lifetime: an executor must not be used after this object's end.
+  [[nodiscard]] boost::asio::any_io_executor executor() { return context_.get_executor(); }
+  /// What runs the io_context in virtual time; null in real time.
+  [[nodiscard]] kclxx::detail::virtual_scheduler* scheduler() const noexcept { return scheduler_; }
+
+ private:
+  /// On the thread, until the destructor stops the io_context.
+  void run() {
+    for (;;) {
+      try {
+        context_.run();
+        if (is_ending()) return;
+        throw std::runtime_error(stopped);
+      } catch (...) {
+        shard_.fail(std::current_exception());
+      }
+    }
+  }
+  /// Runs a function in virtual time. A crash of the child in it ends that function alone.
+  bool run_one() {
+    try {
+      timers_->end_waits(timers_->now());
+      const bool has_run = context_.poll_one() > 0;
+      if (!context_.stopped()) return has_run;
+      context_.restart();
+      throw std::runtime_error(stopped);
+    } catch (const kclxx::detail::process_ended&) {  // NOLINT(bugprone-empty-catch): it has ended
+    } catch (...) {
+      shard_.fail(std::current_exception());
+    }
+    return true;
+  }
+
+  /// Whether the destructor has stopped the io_context. If not, the program has: then the
+  /// io_context is restarted, since the shard's end needs it.
+  bool is_ending() {
+    const std::lock_guard lock(mutex_);
+    if (!is_ending_) context_.restart();
+    return is_ending_;
+  }
+
+  static constexpr const char* stopped = "the shard's io_context was stopped by the program";
+
+  const shard_context& shard_;
+  kclxx::detail::virtual_scheduler* const scheduler_;
+  // Guards is_ending_, so that no restart follows the destructor's stop.
+  std::mutex mutex_;
+  bool is_ending_ = false;
+  boost::asio::io_context context_{1};
+  // Without it run() would return as soon as no coroutine waits.
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
+  std::thread thread_;  // in real time
+  // In virtual time.
+  virtual_timers* timers_ = nullptr;
+  std::shared_ptr<void> adopted_;
+};
 
 /// How often a wait looks whether the io_context has stopped: stop() notifies nobody.
 inline constexpr std::chrono::milliseconds stop_period{200};
@@ -50,57 +227,6 @@ inline void require_running(const boost::asio::any_io_executor& executor) {
   throw std::runtime_error(
       "the io_context of asio::parallel has stopped; run it until kclxx::run has returned");
 }
-
-/// The shard's service in real time, but for a callback that waits for coroutines: the wait throws
-/// when the program's io_context has stopped.
-class stopped_context_service final : public kclxx::detail::shard_service {
- public:
-  using position = std::optional<sequence_position>;
-
-  stopped_context_service(std::shared_ptr<kclxx::detail::shard_service> inner,
-                          boost::asio::any_io_executor executor)
-      : inner_(std::move(inner)), executor_(std::move(executor)) {}
-
-  void wait_until_notified(clock::time_point deadline) override {
-    require_running(executor_);
-    inner_->wait_until_notified(std::min(deadline, now() + stop_period));
-  }
-
-  void async_checkpoint(const position& target, checkpoint_handler handler) override {
-    inner_->async_checkpoint(target, std::move(handler));
-  }
-  std::error_code checkpoint(const position& target,
-                             const std::optional<clock::time_point>& deadline) override {
-    return inner_->checkpoint(target, deadline);
-  }
-  [[nodiscard]] clock::time_point now() const override { return inner_->now(); }
-  [[nodiscard]] std::chrono::system_clock::time_point date() const override {
-    return inner_->date();
-  }
-  bool sleep_until(clock::time_point deadline) override { return inner_->sleep_until(deadline); }
-  timer_id start_timer(std::chrono::milliseconds delay, std::chrono::milliseconds period,
-                       std::function<void()> function) override {
-    return inner_->start_timer(delay, period, std::move(function));
-  }
-  void cancel_timer(timer_id timer) override { inner_->cancel_timer(timer); }
-  void notify() override { inner_->notify(); }
-  [[nodiscard]] std::unique_ptr<kclxx::detail::thread_pool> make_thread_pool(
-      std::size_t threads) override {
-    return inner_->make_thread_pool(threads);
-  }
-  void track_completion() noexcept override { inner_->track_completion(); }
-  void fail(std::exception_ptr thrown) override { inner_->fail(std::move(thrown)); }
-  void request_worker_stop() override { inner_->request_worker_stop(); }
-  void log(log_level level, const std::string& text, const position& subject) override {
-    inner_->log(level, text, subject);
-  }
-  void observe(observer::shard_event event) noexcept override { inner_->observe(std::move(event)); }
-  [[nodiscard]] bool is_observed() const noexcept override { return inner_->is_observed(); }
-
- private:
-  const std::shared_ptr<kclxx::detail::shard_service> inner_;
-  const boost::asio::any_io_executor executor_;
-};
 
 /// kclxx::parallel with completions, whose handler starts a coroutine. The inner processor has the
 /// window, the retries and the checkpoints; this one has the executor and the coroutines. When a
@@ -125,19 +251,19 @@ class processor final : public record_processor {
     }
     executor_ = executor ? *executor : own_->executor();
     require_running(executor_);
-    using kclxx::detail::service_access;
-    auto service = service_access::of(shard);
+    std::function<void()> check_wait;
     if (executor) {
       work_ = boost::asio::prefer(*executor, boost::asio::execution::outstanding_work.tracked);
-      service = std::make_shared<stopped_context_service>(service, executor_);
+      check_wait = [own = *executor] { require_running(own); };
     }
-    shard_ = service_access::with(shard, std::move(service));
+    shard_ = kclxx::detail::service_access::copy(shard);
     const auto make = [this](const shard_context&) {
       handler_ = std::make_shared<const coroutine_handler>(source_.make(*shard_, executor_));
       return [this](completion done) { start(std::move(done)); };
     };
-    inner_ = kclxx::parallel(make, policy, options)(*shard_);
-    cancel_.emplace(shard.stop_token(), cancel_function{running_});
+    inner_ =
+        kclxx::detail::parallel_with_check(make, policy, options, std::move(check_wait))(*shard_);
+    cancel_.emplace(shard.stop_token(), [running = running_] { running->cancel(); });
   }
   /// The order matters: a coroutine refers to the handler, and the handler to the executor.
   /// Blocking: until all coroutines have ended; they are cancelled. Or until the program's
@@ -171,11 +297,6 @@ class processor final : public record_processor {
   }
 
  private:
-  struct cancel_function {
-    std::shared_ptr<coroutines> running;
-    void operator()() const { running->cancel(); }
-  };
-
   /// The handler of the inner processor: begins the coroutine of one record, which reports to
   /// `done` when it ends.
   void start(completion done) {
@@ -219,7 +340,7 @@ class processor final : public record_processor {
   }
 
   handler_source source_;  // other shards' processors have it, too
-  // With the waits that notice an io_context that has stopped. Coroutines may outlive inner_.
+  // Coroutines may outlive inner_.
   std::shared_ptr<shard_context> shard_;
   // Ends after all that runs on it. Empty with an executor of the program's own.
   std::optional<context_thread> own_;
@@ -230,7 +351,7 @@ class processor final : public record_processor {
   // It may call start() as soon as it is made. So the members that start() uses are declared before
   // it, and outlive it: see the destructor.
   std::unique_ptr<record_processor> inner_;
-  std::optional<std::stop_callback<cancel_function>> cancel_;
+  std::optional<std::stop_callback<std::function<void()>>> cancel_;
 };
 
 /// The factory that kclxx::asio::parallel returns. Without an executor each shard gets a

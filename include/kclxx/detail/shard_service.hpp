@@ -143,7 +143,7 @@ class KCLXX_EXPORT shard_service {
   /// checkpoint_mode::manual, whatever record_processor::mode returns: a processor that calls the
   /// form's functions need not know that.
   /// Thread safety: the thread of the callbacks only.
-  virtual void track_completion() noexcept { is_completion_tracked_ = true; }
+  void track_completion() noexcept { is_completion_tracked_ = true; }
   [[nodiscard]] bool is_completion_tracked() const noexcept { return is_completion_tracked_; }
 
   /// See shard_context::fail, which has checked the argument.
@@ -183,11 +183,10 @@ struct service_access {
   [[nodiscard]] static Handle handle_of(std::shared_ptr<shard_service> service) {
     return Handle(std::move(service));
   }
-  /// A context of the same shard with another service.
+  /// A context of the same shard.
   template <class Context>
-  [[nodiscard]] static std::unique_ptr<Context> with(const Context& shard,
-                                                     std::shared_ptr<shard_service> service) {
-    return make<Context>(shard.fields_, std::move(service));
+  [[nodiscard]] static std::unique_ptr<Context> copy(const Context& shard) {
+    return make<Context>(shard.fields_, shard.service_);
   }
 };
 

@@ -138,4 +138,15 @@ struct parallel_options {
                                                       failure_policy policy = {},
                                                       parallel_options options = {});
 
+namespace detail {
+
+/// `parallel` for a handler whose completions may cease to come. A callback that waits calls
+/// `check_wait`, unless it is empty, at least every 200 ms; what that throws leaves the callback.
+[[nodiscard]] KCLXX_EXPORT processor_factory parallel_with_check(async_record_handler handler,
+                                                                 failure_policy policy,
+                                                                 parallel_options options,
+                                                                 std::function<void()> check_wait);
+
+}  // namespace detail
+
 }  // namespace kclxx

@@ -2,6 +2,7 @@
 #include <stdexcept>
 
 #include <kclxx/checkpointer.hpp>
+#include <kclxx/detail/export.hpp>
 #include <kclxx/detail/shard_service.hpp>
 #include <kclxx/record_processor.hpp>
 #include <kclxx/shard_context.hpp>
@@ -9,6 +10,10 @@
 #include "base/duration.hpp"
 
 namespace kclxx {
+
+// How the library is compiled: a program that is compiled otherwise refers to other names.
+constexpr char detail::KCLXX_DETAIL_CONTAINERS = 0;
+constexpr char detail::KCLXX_DETAIL_STRINGS = 0;
 
 observer::~observer() = default;
 detail::thread_pool::~thread_pool() = default;

@@ -2,9 +2,7 @@
 #include "driver/session_driver.hpp"
 
 #include <cstring>
-#include <memory>
 #include <stdexcept>
-#include <utility>
 #include <variant>
 
 #include "base/duration.hpp"
@@ -41,6 +39,22 @@ std::string text_of(const session::call& call) {
 /// A sentinel has no sub-sequence number.
 std::string text_of(const sequence_position& position) {
   return position.is_number() ? to_string(position) : position.sequence_number();
+}
+
+bool is_answer(const line_decoder::decoded& line) {
+  return std::holds_alternative<protocol::checkpoint_answer>(line.message.body);
+}
+
+observer::batch_delivered described(const record_batch& batch) {
+  observer::batch_delivered event{.records = batch.size(),
+                                  .millis_behind_latest = batch.millis_behind_latest()};
+  for (const record& delivered : batch) event.bytes += delivered.data().size();
+  if (!batch.empty()) {
+    event.first = batch.front().position();
+    event.last = batch.back().position();
+    event.last_arrival = batch.back().approximate_arrival_timestamp();
+  }
+  return event;
 }
 
 }  // namespace
@@ -159,14 +173,6 @@ void session_driver::notify(session::waiter_id waiter, std::error_code result) {
   if (found.empty()) return host_.wake(waiter, result);
   host_.run_handler(std::move(found.mapped()), result);
 }
-
-namespace {
-
-bool is_answer(const line_decoder::decoded& line) {
-  return std::holds_alternative<protocol::checkpoint_answer>(line.message.body);
-}
-
-}  // namespace
 
 void session_driver::on_line(line_decoder::outcome&& line) {
   if (auto* const decoded = std::get_if<line_decoder::decoded>(&line)) {
@@ -381,9 +387,16 @@ void user_processor::run(const session::call& call, const shard_context::fields&
   using protocol::action_kind;
   const auto with = [&] { return detail::service_access::handle_of<checkpointer>(service); };
   switch (call.kind) {
-    case action_kind::initialize:
-      initialize(call, names, service);
+    case action_kind::initialize: {
+      shard_context::fields fields = names;
+      fields.shard_id = call.shard_id;
+      fields.start_position = call.start_position;
+      context_ = detail::service_access::make<shard_context>(std::move(fields), service);
+      processor_ = make_processor_(*context_);
+      if (!processor_) throw std::logic_error("the processor factory returned no processor");
+      mode_ = processor_->mode();
       break;
+    }
     case action_kind::process_records:
       processor_->process_records(call.batch, with());
       break;
@@ -399,32 +412,6 @@ void user_processor::run(const session::call& call, const shard_context::fields&
   // A processor may make a form of processing in any callback.
   if (service && service->is_completion_tracked()) mode_ = checkpoint_mode::manual;
 }
-
-void user_processor::initialize(const session::call& call, shard_context::fields fields,
-                                const std::shared_ptr<detail::shard_service>& service) {
-  fields.shard_id = call.shard_id;
-  fields.start_position = call.start_position;
-  context_ = detail::service_access::make<shard_context>(std::move(fields), service);
-  processor_ = make_processor_(*context_);
-  if (!processor_) throw std::logic_error("the processor factory returned no processor");
-  mode_ = processor_->mode();
-}
-
-namespace {
-
-observer::batch_delivered described(const record_batch& batch) {
-  observer::batch_delivered event{.records = batch.size(),
-                                  .millis_behind_latest = batch.millis_behind_latest()};
-  for (const record& delivered : batch) event.bytes += delivered.data().size();
-  if (!batch.empty()) {
-    event.first = batch.front().position();
-    event.last = batch.back().position();
-    event.last_arrival = batch.back().approximate_arrival_timestamp();
-  }
-  return event;
-}
-
-}  // namespace
 
 std::optional<observer::shard_event> dialogue_events::event_of(const session::call& call) const {
   if (!host_.is_observed()) return std::nullopt;

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -91,9 +90,6 @@ class user_processor {
   }
 
  private:
-  void initialize(const session::call& call, shard_context::fields fields,
-                  const std::shared_ptr<detail::shard_service>& service);
-
   processor_factory make_processor_;
   std::unique_ptr<shard_context> context_;  // outlives the processor
   std::unique_ptr<record_processor> processor_;

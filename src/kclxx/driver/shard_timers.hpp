@@ -25,19 +25,56 @@ class shard_timers {
   /// Shared, so that a timer that is cancelled while it runs stays alive until it returns.
   using function = std::shared_ptr<std::function<void()>>;
 
-  timer_id start(time_point due, std::chrono::milliseconds period, std::function<void()> call);
-  void cancel(timer_id id);
+  timer_id start(time_point due, std::chrono::milliseconds period, std::function<void()> call) {
+    auto shared = std::make_shared<std::function<void()>>(std::move(call));
+    if (has_ended_) {
+      dropped_.push_back(std::move(shared));
+    } else {
+      timers_.emplace(next_id_, timer{due, period, std::move(shared)});
+    }
+    return next_id_++;
+  }
+
+  void cancel(timer_id id) {
+    const auto found = timers_.find(id);
+    if (found == timers_.end()) return;
+    dropped_.push_back(std::move(found->second.call));
+    timers_.erase(found);
+  }
+
   /// Ends all timers. A timer that is started later is never due.
-  void end();
+  void end() {
+    for (auto& [id, ended] : timers_) dropped_.push_back(std::move(ended.call));
+    timers_.clear();
+    has_ended_ = true;
+  }
+
   /// The functions of timers that have ended otherwise than by take_due. Destroying one is user
   /// code, so the host does that without its lock.
   [[nodiscard]] std::vector<function> take_dropped() { return std::exchange(dropped_, {}); }
   [[nodiscard]] bool has_dropped() const noexcept { return !dropped_.empty(); }
 
-  [[nodiscard]] std::optional<time_point> next_due() const;
+  [[nodiscard]] std::optional<time_point> next_due() const {
+    const auto found = first();
+    if (found == timers_.end()) return std::nullopt;
+    return found->second.due;
+  }
+
   /// The function of a timer that is due, or null. A periodic timer is due again a period after it
   /// was due, or a period from now when it is late by more than a period.
-  [[nodiscard]] function take_due(time_point now);
+  [[nodiscard]] function take_due(time_point now) {
+    const auto found = first();
+    if (found == timers_.end() || found->second.due > now) return nullptr;
+    function call = found->second.call;
+    if (found->second.period == std::chrono::milliseconds(0)) {
+      timers_.erase(found);
+      return call;
+    }
+    timer& periodic = timers_.at(found->first);
+    periodic.due = std::max(periodic.due + periodic.period, now);
+    if (periodic.due == now) periodic.due = now + periodic.period;
+    return call;
+  }
 
  private:
   struct timer {
@@ -45,62 +82,16 @@ class shard_timers {
     std::chrono::milliseconds period;
     function call;
   };
-  [[nodiscard]] std::map<timer_id, timer>::const_iterator first() const;
+  [[nodiscard]] std::map<timer_id, timer>::const_iterator first() const {
+    return std::min_element(timers_.begin(), timers_.end(), [](const auto& a, const auto& b) {
+      return a.second.due < b.second.due;
+    });
+  }
 
   std::map<timer_id, timer> timers_;  // few: a search for the first is cheap
   std::vector<function> dropped_;
   timer_id next_id_ = 1;
   bool has_ended_ = false;
 };
-
-inline shard_timers::timer_id shard_timers::start(time_point due, std::chrono::milliseconds period,
-                                                  std::function<void()> call) {
-  auto shared = std::make_shared<std::function<void()>>(std::move(call));
-  if (has_ended_) {
-    dropped_.push_back(std::move(shared));
-  } else {
-    timers_.emplace(next_id_, timer{due, period, std::move(shared)});
-  }
-  return next_id_++;
-}
-
-inline void shard_timers::cancel(timer_id id) {
-  const auto found = timers_.find(id);
-  if (found == timers_.end()) return;
-  dropped_.push_back(std::move(found->second.call));
-  timers_.erase(found);
-}
-
-inline void shard_timers::end() {
-  for (auto& [id, ended] : timers_) dropped_.push_back(std::move(ended.call));
-  timers_.clear();
-  has_ended_ = true;
-}
-
-inline std::map<shard_timers::timer_id, shard_timers::timer>::const_iterator shard_timers::first()
-    const {
-  return std::min_element(timers_.begin(), timers_.end(),
-                          [](const auto& a, const auto& b) { return a.second.due < b.second.due; });
-}
-
-inline std::optional<shard_timers::time_point> shard_timers::next_due() const {
-  const auto found = first();
-  if (found == timers_.end()) return std::nullopt;
-  return found->second.due;
-}
-
-inline shard_timers::function shard_timers::take_due(time_point now) {
-  const auto found = first();
-  if (found == timers_.end() || found->second.due > now) return nullptr;
-  function call = found->second.call;
-  if (found->second.period == std::chrono::milliseconds(0)) {
-    timers_.erase(found);
-    return call;
-  }
-  timer& periodic = timers_.at(found->first);
-  periodic.due = std::max(periodic.due + periodic.period, now);
-  if (periodic.due == now) periodic.due = now + periodic.period;
-  return call;
-}
 
 }  // namespace kclxx::driver

@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <limits>
-#include <optional>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <system_error>

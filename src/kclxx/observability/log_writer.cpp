@@ -3,14 +3,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <fcntl.h>
 #include <optional>
-#include <string>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
-#include <vector>
 
 #include "base/arrival_time.hpp"
 #include "base/printable.hpp"
@@ -35,6 +32,21 @@ std::optional<log_level> level_of(std::string_view name) {
 void append_member(std::string& out, const char* name, std::string_view value) {
   out.append(out.empty() ? "{\"" : ",\"").append(name).append("\":");
   protocol::append_quoted(out, value);
+}
+
+/// The log quotes records. In a directory where further users may write, a link could lead it into
+/// a wrong file, a FIFO without a reader could hold it up, and a user's own file would let that
+/// user read it.
+std::error_code append(const std::string& file, const std::string& line) noexcept {
+  const io::descriptor log(::open(
+      file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
+  struct stat about {};
+  if (!log.is_open() || ::fstat(log.get(), &about) != 0) return {errno, std::generic_category()};
+  const bool is_ours = about.st_uid == ::geteuid() || about.st_uid == 0;
+  if (S_ISREG(about.st_mode) && !is_ours) {
+    return std::make_error_code(std::errc::operation_not_permitted);
+  }
+  return io::write_all(log.get(), line);
 }
 
 }  // namespace
@@ -72,25 +84,6 @@ std::string read_log_variable(std::string_view value, log_options& options) {
   }
   return {};
 }
-
-namespace {
-
-/// The log quotes records. In a directory where further users may write, a link could lead it into
-/// a wrong file, a FIFO without a reader could hold it up, and a user's own file would let that
-/// user read it.
-std::error_code append(const std::string& file, const std::string& line) noexcept {
-  const io::descriptor log(::open(
-      file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
-  struct stat about {};
-  if (!log.is_open() || ::fstat(log.get(), &about) != 0) return {errno, std::generic_category()};
-  const bool is_ours = about.st_uid == ::geteuid() || about.st_uid == 0;
-  if (S_ISREG(about.st_mode) && !is_ours) {
-    return std::make_error_code(std::errc::operation_not_permitted);
-  }
-  return io::write_all(log.get(), line);
-}
-
-}  // namespace
 
 log_output::log_output(log_options options, int descriptor)
     : options_(std::move(options)), descriptor_(descriptor) {}

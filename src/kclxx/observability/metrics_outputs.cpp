@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "observability/metrics_outputs.hpp"
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <charconv>
@@ -10,15 +9,12 @@
 #include <exception>
 #include <fcntl.h>
 #include <filesystem>
-#include <map>
-#include <optional>
-#include <set>
+#include <iterator>
+#include <numeric>
 #include <stdexcept>
-#include <string_view>
 #include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
-#include <utility>
 
 #include <kclxx/version.hpp>
 
@@ -33,11 +29,87 @@ namespace kclxx::observability {
 
 namespace {
 
+std::size_t index(metric family) noexcept { return static_cast<std::size_t>(family); }
+
+}  // namespace
+
+std::uint64_t histogram_figures::count() const noexcept {
+  return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+}
+
+figures::figures() {
+  const auto families = metrics_recorder::families();
+  for (std::size_t i = 0; i < families.size(); ++i) {
+    const auto family = static_cast<metric>(i);
+    if (families[i].type == metrics_recorder::metric_type::histogram) histograms[family] = {};
+    if (families[i].type != metrics_recorder::metric_type::counter || families[i].label.empty())
+      continue;
+    auto& values = labels[family];
+    for (const std::string_view value : families[i].label_values) {
+      values.push_back({std::string(value), 0});
+    }
+  }
+  gauges[index(metric::build_info)] = 1;
+}
+
+std::uint64_t figures::counter(metric family) const noexcept {
+  const auto found = labels.find(family);
+  if (found == labels.end()) return counters[index(family)];
+  return std::accumulate(found->second.begin(), found->second.end(), std::uint64_t{0},
+                         [](std::uint64_t sum, const labelled& term) { return sum + term.value; });
+}
+
+std::uint64_t figures::counter(metric family, std::string_view label) const noexcept {
+  const auto& values = labels.at(family);
+  const auto found = std::find_if(values.begin(), values.end(),
+                                  [&](const labelled& value) { return value.label == label; });
+  return found == values.end() ? 0 : found->value;
+}
+
+std::string to_text(double value) {
+  char digits[32];
+  const auto end = std::to_chars(std::begin(digits), std::end(digits), value).ptr;
+  return {digits, end};
+}
+
+void figures_recorder::add(metric family, std::uint64_t amount, std::string_view label_value) {
+  if (label_value.empty()) {
+    figures_.counters[index(family)] += amount;
+    return;
+  }
+  auto& values = figures_.labels.at(family);
+  const auto found =
+      std::find_if(values.begin(), values.end(),
+                   [&](const figures::labelled& value) { return value.label == label_value; });
+  if (found == values.end()) {
+    values.push_back({std::string(label_value), amount});
+  } else {
+    found->value += amount;
+  }
+}
+
+void figures_recorder::set(metric family, double value) { figures_.gauges[index(family)] = value; }
+
+void figures_recorder::observe(metric family, double seconds) {
+  const auto bounds = metrics_recorder::histogram_buckets();
+  const auto bucket = std::lower_bound(bounds.begin(), bounds.end(), seconds) - bounds.begin();
+  histogram_figures& into = figures_.histograms.at(family);
+  ++into.counts.at(static_cast<std::size_t>(bucket));
+  into.sum += seconds;
+}
+
+namespace {
+
 constexpr std::chrono::milliseconds least_interval{1};
 
 std::string in_directory(std::string directory, const std::string& file_name) {
   if (directory.back() != '/') directory += '/';
   return directory + file_name;
+}
+
+bool is_held_by_another(const std::error_code& lock_error) noexcept {
+  return lock_error == std::errc::resource_unavailable_try_again ||
+         lock_error == std::errc::permission_denied;
 }
 
 }  // namespace
@@ -48,47 +120,27 @@ bool metrics_outputs::is_any_on(const metrics_options& options) noexcept {
 }
 
 metrics_outputs::metrics_outputs(const metrics_options& options, log write_log, text write_text)
-    : options_(options),
-      write_log_(std::move(write_log)),
-      write_text_(std::move(write_text)),
-      file_schedule_(
-          options.directory.empty()
-              ? clock::duration::zero()
-              : std::max<clock::duration>(detail::clamped(options.write_interval), least_interval)),
-      cloudwatch_(detail::clamped(options.cloudwatch_interval)),
-      has_file_(file_schedule_.is_on()) {}
-
-namespace {
-
-bool is_held_by_another(const std::error_code& lock_error) noexcept {
-  return lock_error == std::errc::resource_unavailable_try_again ||
-         lock_error == std::errc::permission_denied;
-}
-
-}  // namespace
+    : options_(options), write_log_(std::move(write_log)), write_text_(std::move(write_text)) {}
 
 void metrics_outputs::start(clock::time_point now) {
-  file_schedule_.start_due(now);
-  cloudwatch_.start(now);
-}
-
-metrics_outputs::clock::time_point metrics_outputs::due() const {
-  return std::min(has_file_ ? file_schedule_.due() : clock::time_point::max(), cloudwatch_.due());
+  if (!options_.directory.empty()) file_due_ = now;
+  const auto interval = detail::clamped(options_.cloudwatch_interval);
+  if (interval.count() > 0) cloudwatch_due_ = now + interval;
 }
 
 void metrics_outputs::write(const figures& current, const observer::shard_names& names,
                             clock::time_point now, bool is_last, bool removes_file) {
-  if (has_file_ && removes_file && options_.remove_at_end) {
-    has_file_ = false;
+  if (removes_file && options_.remove_at_end) {
+    file_due_ = never;
     if (file_) file_->remove();
   }
-  if (has_file_ && (is_last || now >= file_schedule_.due())) {
-    file_schedule_.start(now);
+  if (file_due_ != never && (is_last || now >= file_due_)) {
+    file_due_ = now + std::max(detail::clamped(options_.write_interval), least_interval);
     write_file(current, names);
   }
   if (!options_.directory.empty() && !has_file_failed_) count_leases(current, names, is_last);
-  if (cloudwatch_.is_on() && (is_last || now >= cloudwatch_.due())) {
-    cloudwatch_.start(now);
+  if (cloudwatch_due_ != never && (is_last || now >= cloudwatch_due_)) {
+    cloudwatch_due_ = now + detail::clamped(options_.cloudwatch_interval);
     const auto date = std::chrono::system_clock::now();
     write_text_(cloudwatch_line(std::exchange(reported_, current), current, names, date) + '\n');
   }
@@ -96,7 +148,15 @@ void metrics_outputs::write(const figures& current, const observer::shard_names&
 
 /// A file that cannot be written is reported once, until it can be written again.
 void metrics_outputs::write_file(const figures& current, const observer::shard_names& names) {
-  if (!file_) open_file(names);
+  if (!file_) {
+    file_.emplace(in_directory(options_.directory, metrics_file_name(names)));
+    if (!names.application_name) {
+      write_log_(
+          log_level::warning,
+          "the metrics have application=\"unknown\", since KCLXX_APPLICATION_NAME is not set; "
+          "kclxx daemon run sets it");
+    }
+  }
   const std::error_code error = file_->write(to_prometheus_text(current, names) + own_text(names));
   if (error && !std::exchange(has_file_failed_, true)) {
     write_log_(log_level::warning,
@@ -148,14 +208,6 @@ void metrics_outputs::log_own(const std::string& message) {
   constexpr std::size_t max_texts = 100;
   if (logged_own_.size() == max_texts || !logged_own_.insert(message).second) return;
   write_log_(log_level::warning, "metrics_options::own_metrics: " + message + " (logged once)");
-}
-
-void metrics_outputs::open_file(const observer::shard_names& names) {
-  file_.emplace(in_directory(options_.directory, metrics_file_name(names)));
-  if (names.application_name) return;
-  write_log_(log_level::warning,
-             "the metrics have application=\"unknown\", since KCLXX_APPLICATION_NAME is not set; "
-             "kclxx daemon run sets it");
 }
 
 namespace {
@@ -358,11 +410,8 @@ class writer {
   void counters(metric figure, const metrics_recorder::metric_family& about,
                 const std::string& name) {
     if (about.label.empty()) return sample(name, "", std::to_string(figures_.counter(figure)));
-    for (const auto& [family, values] : figures_.labels) {
-      if (family != figure) continue;
-      for (const auto& value : values) {
-        sample(name, label(about.label, value.label), std::to_string(value.value));
-      }
+    for (const auto& value : figures_.labels.at(figure)) {
+      sample(name, label(about.label, value.label), std::to_string(value.value));
     }
   }
 
@@ -396,12 +445,8 @@ void require(bool is_valid, const std::string& problem) {
 }
 
 bool is_name(std::string_view text, std::string_view others) {
-  const auto may_be_in_it = [&](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           others.find(c) != std::string_view::npos;
-  };
   return !text.empty() && !(text[0] >= '0' && text[0] <= '9') &&
-         std::all_of(text.begin(), text.end(), may_be_in_it);
+         std::all_of(text.begin(), text.end(), [&](char c) { return detail::is_plain(c, others); });
 }
 
 /// The labels of a figure, sorted by name. They are equal if they are the same for Prometheus.
@@ -438,21 +483,23 @@ struct own_family {
   std::string lines;
 };
 
-/// A text as part of a file's name. Distinct texts stay distinct.
-std::string file_part(std::string_view text, std::string_view plain) {
-  static constexpr char digits[] = "0123456789ABCDEF";
-  std::string part;
-  for (const char c : text) {
-    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                          (c >= '0' && c <= '9') || plain.find(c) != std::string_view::npos;
-    const auto byte = static_cast<unsigned char>(c);
-    if (is_plain) {
-      part += c;
-    } else {
-      part.append({'%', digits[byte >> 4], digits[byte & 15]});
-    }
+/// The value in CloudWatch's line, which is that of an interval. std::nullopt for a histogram
+/// without a new value.
+std::optional<std::string> cloudwatch_value(const figures& previous, const figures& now,
+                                            metric figure, metrics_recorder::metric_type type) {
+  switch (type) {
+    case metrics_recorder::metric_type::counter:
+      return std::to_string(now.counter(figure) - previous.counter(figure));
+    case metrics_recorder::metric_type::gauge:
+      return to_text(now.gauge(figure));
+    case metrics_recorder::metric_type::histogram:
+      break;
   }
-  return part;
+  const histogram_figures& total = now.histogram(figure);
+  const histogram_figures& before = previous.histogram(figure);
+  const std::uint64_t count = total.count() - before.count();
+  if (count == 0) return std::nullopt;
+  return to_text((total.sum - before.sum) / static_cast<double>(count));
 }
 
 }  // namespace
@@ -520,79 +567,31 @@ std::string own_metrics_text(
 }
 
 std::string metrics_file_name(const observer::shard_names& names) {
-  return detail::file_name("kclxx." +
-                               file_part(names.application_name.value_or(unknown_name), "-_.") +
-                               '.' + file_part(names.stream_name.value_or(unknown_name), "-_") +
-                               '.' + file_part(names.shard_id, "-_"),
-                           ".prom");
+  return detail::file_name(
+      "kclxx." + detail::percent_encoded(names.application_name.value_or(unknown_name), "-_.") +
+          '.' + detail::percent_encoded(names.stream_name.value_or(unknown_name), "-_") + '.' +
+          detail::percent_encoded(names.shard_id, "-_"),
+      ".prom");
 }
 
 std::string lease_counters_file_name(const observer::shard_names& names) {
-  return detail::file_name("kclxx-leases." +
-                               file_part(names.application_name.value_or(unknown_name), "-_.") +
-                               '.' + file_part(names.stream_name.value_or(unknown_name), "-_"),
-                           ".prom");
+  return detail::file_name(
+      "kclxx-leases." +
+          detail::percent_encoded(names.application_name.value_or(unknown_name), "-_.") + '.' +
+          detail::percent_encoded(names.stream_name.value_or(unknown_name), "-_"),
+      ".prom");
 }
-
-namespace {
-
-/// The figures of CloudWatch's line, which are those of an interval.
-class difference {
- public:
-  difference(const figures& previous, const figures& now) : previous_(previous), now_(now) {}
-
-  [[nodiscard]] std::uint64_t counter(metric family) const {
-    return now_.counter(family) - previous_.counter(family);
-  }
-  [[nodiscard]] double gauge(metric family) const { return now_.gauge(family); }
-  /// std::nullopt when no value was entered.
-  [[nodiscard]] std::optional<double> mean(metric family) const {
-    const histogram_figures& now = now_.histogram(family);
-    const histogram_figures& before = previous_.histogram(family);
-    const std::uint64_t count = now.count() - before.count();
-    if (count == 0) return std::nullopt;
-    return (now.sum - before.sum) / static_cast<double>(count);
-  }
-
- private:
-  const figures& previous_;
-  const figures& now_;
-};
-
-std::optional<std::string> cloudwatch_value(const difference& figures, metric figure,
-                                            metrics_recorder::metric_type type) {
-  switch (type) {
-    case metrics_recorder::metric_type::counter:
-      return std::to_string(figures.counter(figure));
-    case metrics_recorder::metric_type::gauge:
-      return to_text(figures.gauge(figure));
-    case metrics_recorder::metric_type::histogram:
-      break;
-  }
-  const auto mean = figures.mean(figure);
-  return mean ? std::optional(to_text(*mean)) : std::nullopt;
-}
-
-void append_dimension(std::string& out, std::string_view name, std::string_view value) {
-  out += ',';
-  protocol::append_quoted(out, name);
-  out += ':';
-  protocol::append_quoted(out, value);
-}
-
-}  // namespace
 
 std::string cloudwatch_line(const figures& previous, const figures& now,
                             const observer::shard_names& names,
                             std::chrono::system_clock::time_point date) {
-  const difference change(previous, now);
   const auto families = metrics_recorder::families();
   std::string declared;
   std::string values;
   for (std::size_t i = 0; i < families.size(); ++i) {
     const metrics_recorder::metric_family& about = families[i];
     if (about.cloudwatch_name.empty()) continue;
-    const auto value = cloudwatch_value(change, static_cast<metric>(i), about.type);
+    const auto value = cloudwatch_value(previous, now, static_cast<metric>(i), about.type);
     if (!value) continue;
     const std::string name(about.cloudwatch_name);
     declared += declared.empty() ? "" : ",";
@@ -606,7 +605,8 @@ std::string cloudwatch_line(const figures& previous, const figures& now,
   const auto dimension = [&](const char* name, const std::optional<std::string>& value) {
     if (!value || value->empty()) return;
     dimensions += std::string(dimensions.empty() ? "" : ",") + '"' + name + '"';
-    append_dimension(members, name, *value);
+    members += std::string(",\"") + name + "\":";
+    protocol::append_quoted(members, *value);
   };
   dimension("Application", names.application_name);
   dimension("Stream", names.stream_name);

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -13,13 +18,67 @@
 #include <vector>
 
 #include <kclxx/log.hpp>
+#include <kclxx/metrics_recorder.hpp>
 #include <kclxx/observer.hpp>
 #include <kclxx/run_options.hpp>
 
 #include "io/descriptor.hpp"
-#include "observability/figures.hpp"
 
 namespace kclxx::observability {
+
+using metric = metrics_recorder::metric;
+
+inline constexpr std::size_t family_count = 0
+#define KCLXX_METRIC(...) +1  // NOLINT(bugprone-macro-parentheses): a sum
+#include <kclxx/detail/metric_families.inc>
+#undef KCLXX_METRIC
+    ;
+inline constexpr std::size_t bucket_count = 14;
+
+struct histogram_figures {
+  std::array<std::uint64_t, bucket_count + 1> counts{};  // of each bucket alone; the last is +Inf
+  double sum = 0;
+  [[nodiscard]] std::uint64_t count() const noexcept;
+};
+
+/// The metrics of a shard since its lease began. A value.
+struct figures {
+  struct labelled {
+    std::string label;
+    std::uint64_t value;
+  };
+
+  figures();
+  [[nodiscard]] std::uint64_t counter(metric family) const noexcept;  // the sum of all labels
+  [[nodiscard]] std::uint64_t counter(metric family, std::string_view label) const noexcept;
+  [[nodiscard]] double gauge(metric family) const noexcept {
+    return gauges[static_cast<std::size_t>(family)];
+  }
+  [[nodiscard]] const histogram_figures& histogram(metric family) const noexcept {
+    return histograms.at(family);
+  }
+
+  std::array<std::uint64_t, family_count> counters{};
+  std::array<double, family_count> gauges{};
+  std::map<metric, std::vector<labelled>> labels;  // of the counters that have a label
+  std::map<metric, histogram_figures> histograms;
+};
+
+/// The fewest digits that read back as the same value.
+std::string to_text(double value);
+
+/// Records metrics as figures. Thread safety: none.
+class figures_recorder final : public metrics_recorder {
+ public:
+  [[nodiscard]] const figures& now() const noexcept { return figures_; }
+
+ private:
+  void add(metric family, std::uint64_t amount, std::string_view label_value) override;
+  void set(metric family, double value) override;
+  void observe(metric family, double seconds) override;
+
+  figures figures_;
+};
 
 /// A file that is replaced as a whole: a reader sees the old text or the new text. While this
 /// object lives, the file has a write lock (F_OFD_SETLK), which tells processes in any pid
@@ -91,42 +150,26 @@ class metrics_outputs {
 
   /// The lease begins: the file is due now, and CloudWatch's line after its interval.
   void start(clock::time_point now);
-  [[nodiscard]] clock::time_point due() const;
+  [[nodiscard]] clock::time_point due() const { return std::min(file_due_, cloudwatch_due_); }
   /// Writes the outputs that are due; with `is_last`, all of them. With `removes_file` it removes
   /// the file instead, if the options want that.
   void write(const figures& current, const observer::shard_names& names, clock::time_point now,
              bool is_last, bool removes_file);
 
  private:
-  /// When an output is due: once in an interval, or never if the interval is zero.
-  class schedule {
-   public:
-    explicit schedule(clock::duration interval) : interval_(interval) {}
-
-    void start(clock::time_point now) { last_ = now; }
-    void start_due(clock::time_point now) { last_ = now - interval_; }
-    [[nodiscard]] bool is_on() const noexcept { return interval_ > clock::duration::zero(); }
-    [[nodiscard]] clock::time_point due() const {
-      return is_on() ? last_ + interval_ : clock::time_point::max();
-    }
-
-   private:
-    clock::duration interval_;
-    clock::time_point last_{};
-  };
+  static constexpr auto never = clock::time_point::max();
 
   void write_file(const figures& current, const observer::shard_names& names);
   void count_leases(const figures& current, const observer::shard_names& names, bool is_last);
   std::string own_text(const observer::shard_names& names);
   void log_own(const std::string& text);
-  void open_file(const observer::shard_names& names);
 
   const metrics_options options_;
   const log write_log_;
   const text write_text_;
-  schedule file_schedule_;
-  schedule cloudwatch_;
-  bool has_file_;  // false without a directory, and when the file was removed
+  // When the outputs are due; never without a directory or an interval, and for a removed file.
+  clock::time_point file_due_ = never;
+  clock::time_point cloudwatch_due_ = never;
   std::optional<metrics_file> file_;
   std::optional<lease_counters> lease_counters_;
   figures reported_;

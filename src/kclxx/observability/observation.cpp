@@ -8,12 +8,9 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
-#include <string_view>
 #include <utility>
 #include <variant>
 
-#include "io/task_thread.hpp"
-#include "observability/figures.hpp"
 #include "protocol/json_string.hpp"
 
 namespace kclxx::observability {
@@ -220,30 +217,21 @@ bool observation::finish(clock::time_point deadline) {
   return false;
 }
 
-namespace {
-
-constexpr const char* seconds_form = " is not a number of seconds from 0 to 86400: it is ignored";
-
-void read_seconds(const char* name, const detail::environment& variables,
-                  std::chrono::milliseconds& result, std::vector<std::string>& problems) {
-  const auto value = variables(name);
-  if (!value) return;
-  const std::string_view text(*value);
-  int seconds = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  if (error != std::errc() || end != text.data() + text.size() || seconds < 0 || seconds > 86400) {
-    problems.push_back(std::string(name) + "=" + *value + seconds_form);
-    return;
-  }
-  result = std::chrono::seconds(seconds);
-}
-
-}  // namespace
-
 metrics_options with_environment(metrics_options options, const detail::environment& variables,
                                  std::vector<std::string>& problems) {
   if (auto directory = variables("KCLXX_METRICS_DIR")) options.directory = std::move(*directory);
-  read_seconds("KCLXX_CLOUDWATCH_SECONDS", variables, options.cloudwatch_interval, problems);
+  constexpr const char* name = "KCLXX_CLOUDWATCH_SECONDS";
+  if (const auto value = variables(name)) {
+    const char* const end = value->data() + value->size();
+    int seconds = 0;
+    const auto [stop, error] = std::from_chars(value->data(), end, seconds);
+    if (error == std::errc() && stop == end && seconds >= 0 && seconds <= 86400) {
+      options.cloudwatch_interval = std::chrono::seconds(seconds);
+    } else {
+      problems.push_back(std::string(name) + "=" + *value +
+                         " is not a number of seconds from 0 to 86400: it is ignored");
+    }
+  }
   return options;
 }
 

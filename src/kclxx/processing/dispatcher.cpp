@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <stdexcept>
 #include <string>
-#include <vector>
 
 #include <kclxx/observer.hpp>
 
@@ -19,16 +18,20 @@ namespace {
 /// While a callback waits, checkpoints are requested and window events are sent at most this often.
 constexpr std::chrono::seconds report_interval{1};
 
+/// While a callback waits, check_wait_ is called this often.
+constexpr milliseconds check_interval{200};
+
 }  // namespace
 
 dispatcher::dispatcher(failure_policy policy, const parallel_options& options,
-                       const shard_context& shard, bool is_async)
+                       const shard_context& shard, bool is_async, std::function<void()> check_wait)
     : options_(options),
-      shard_(detail::service_access::with(shard, detail::service_access::of(shard))),
+      shard_(detail::service_access::copy(shard)),
       service_(detail::service_access::of(shard)),
       stop_(shard.stop_token()),
       failures_(std::move(policy), *shard_, circuit::counted::records),
       is_async_(is_async),
+      check_wait_(std::move(check_wait)),
       window_(options, is_async) {}
 
 /// Calls `body` with the mutex held, and then wakes the callbacks' thread if that has to look
@@ -482,7 +485,9 @@ bool dispatcher::wait(goal awaited, time_point deadline) {
       if (failure != phase::works) throw_failure();
       return false;
     }
-    service_->wait_until_notified(begin_wait(awaited, deadline));
+    if (check_wait_) check_wait_();
+    const auto until = begin_wait(awaited, deadline);
+    service_->wait_until_notified(check_wait_ ? std::min(until, now + check_interval) : until);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -49,9 +50,9 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   /// function throws that makes the handler.
   template <class Handler>
   dispatcher(failure_policy policy, const parallel_options& options, const shard_context& shard,
-             const Handler& user_handler)
-      : dispatcher(std::move(policy), options, shard,
-                   std::is_same_v<Handler, async_record_handler>) {
+             const Handler& user_handler, std::function<void()> check_wait)
+      : dispatcher(std::move(policy), options, shard, std::is_same_v<Handler, async_record_handler>,
+                   std::move(check_wait)) {
     handler_.emplace(user_handler.make(*shard_));
   }
 
@@ -104,7 +105,7 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   };
 
   dispatcher(failure_policy policy, const parallel_options& options, const shard_context& shard,
-             bool is_async);
+             bool is_async, std::function<void()> check_wait);
   template <class Body>
   void change(Body body);
   template <class Body>
@@ -157,6 +158,7 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   const std::stop_token stop_;
   failure_handling failures_;  // has locks of its own
   const bool is_async_;
+  const std::function<void()> check_wait_;  // see detail::parallel_with_check; may be empty
 
   // The callbacks' thread changes these. Runners read the handler; join() has waited for them.
   std::optional<handler> handler_;

@@ -4,20 +4,32 @@
 #include <algorithm>
 #include <stdexcept>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include <kclxx/error.hpp>
-#include <kclxx/observer.hpp>
-#include <kclxx/processing/failure_policy.hpp>
 
 #include "base/duration.hpp"
 #include "base/environment.hpp"
 #include "base/fnv.hpp"
 #include "base/overloaded.hpp"
-#include "base/printable.hpp"
 
 namespace kclxx::processing {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+void require(bool is_valid, const char* problem) {
+  if (!is_valid) throw std::invalid_argument(std::string("failure_policy: ") + problem);
+}
+
+std::uint64_t hash(std::string_view text, std::uint64_t seed) {
+  detail::fnv_hash sum(seed);
+  sum.add(text);
+  return sum.value() ^ (sum.value() >> 32U);
+}
+
+}  // namespace
 
 circuit::circuit(const failure_policy& policy, counted unit)
     : unit_(unit),
@@ -92,71 +104,10 @@ std::optional<circuit::probe_id> circuit::try_begin_probe(time_point now) {
   return running_probe_ = ++last_probe_;
 }
 
-void circuit::set_next_probe(time_point now, std::chrono::milliseconds wait, std::uint64_t random) {
+void circuit::set_next_probe(time_point now, milliseconds wait, std::uint64_t random) {
   wait_ = std::min(wait, max_wait_);
   next_probe_ = now + detail::jittered(wait_, random);
 }
-
-}  // namespace kclxx::processing
-
-namespace kclxx {
-
-parking_lot::~parking_lot() = default;
-void parking_lot::prepare(const shard_context&) {}
-
-permanent_error::~permanent_error() = default;
-outage_error::~outage_error() = default;
-
-namespace {
-
-std::string text_of(const batch_failure::failed& failed) {
-  return to_string(failed.position) +
-         (failed.cause ? ": " + processing::message_of(failed.cause) : std::string());
-}
-
-std::string text_of(const std::vector<batch_failure::failed>& records) {
-  if (records.empty()) throw std::invalid_argument("batch_failure: no record is named");
-  return std::to_string(records.size()) + " of the batch's records failed, the first at " +
-         text_of(records.front());
-}
-
-}  // namespace
-
-batch_failure::batch_failure(const sequence_position& position, std::exception_ptr cause) {
-  std::vector<failed> records{{position, std::move(cause)}};
-  std::string text = "the batch failed at " + text_of(records.front());
-  contents_ =
-      std::make_shared<const contents>(contents{std::move(records), position, std::move(text)});
-}
-
-batch_failure::batch_failure(std::vector<failed> records,
-                             std::optional<sequence_position> last_tried) {
-  std::string text = text_of(records);
-  contents_ = std::make_shared<const contents>(
-      contents{std::move(records), std::move(last_tried), std::move(text)});
-}
-
-batch_failure::~batch_failure() = default;
-
-}  // namespace kclxx
-
-namespace kclxx::processing {
-
-namespace {
-
-using std::chrono::milliseconds;
-
-void require(bool is_valid, const char* problem) {
-  if (!is_valid) throw std::invalid_argument(std::string("failure_policy: ") + problem);
-}
-
-std::uint64_t hash(std::string_view text, std::uint64_t seed) {
-  detail::fnv_hash sum(seed);
-  sum.add(text);
-  return sum.value() ^ (sum.value() >> 32U);
-}
-
-}  // namespace
 
 observer::record_attempted attempt_event(const record& attempted, int attempt,
                                          std::chrono::nanoseconds duration,
@@ -424,3 +375,44 @@ void failure_handling::log(log_level level, const std::string& beginning, const 
 }
 
 }  // namespace kclxx::processing
+
+namespace kclxx {
+
+parking_lot::~parking_lot() = default;
+void parking_lot::prepare(const shard_context&) {}
+
+permanent_error::~permanent_error() = default;
+outage_error::~outage_error() = default;
+
+namespace {
+
+std::string text_of(const batch_failure::failed& failed) {
+  return to_string(failed.position) +
+         (failed.cause ? ": " + processing::message_of(failed.cause) : std::string());
+}
+
+std::string text_of(const std::vector<batch_failure::failed>& records) {
+  if (records.empty()) throw std::invalid_argument("batch_failure: no record is named");
+  return std::to_string(records.size()) + " of the batch's records failed, the first at " +
+         text_of(records.front());
+}
+
+}  // namespace
+
+batch_failure::batch_failure(const sequence_position& position, std::exception_ptr cause) {
+  std::vector<failed> records{{position, std::move(cause)}};
+  std::string text = "the batch failed at " + text_of(records.front());
+  contents_ =
+      std::make_shared<const contents>(contents{std::move(records), position, std::move(text)});
+}
+
+batch_failure::batch_failure(std::vector<failed> records,
+                             std::optional<sequence_position> last_tried) {
+  std::string text = text_of(records);
+  contents_ = std::make_shared<const contents>(
+      contents{std::move(records), std::move(last_tried), std::move(text)});
+}
+
+batch_failure::~batch_failure() = default;
+
+}  // namespace kclxx

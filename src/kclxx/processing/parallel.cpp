@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chrono>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -49,13 +50,15 @@ parallel_options valid(parallel_options options) {
 }
 
 template <class Handler>
-processor_factory make(Handler handler, failure_policy policy, parallel_options options) {
+processor_factory make(Handler handler, failure_policy policy, parallel_options options,
+                       std::function<void()> check_wait = {}) {
   return processor_factory::valid_or_not([&]() -> processor_factory {
     detail::require_function(handler);
     return [handler = std::move(handler), policy = processing::checked(std::move(policy)),
-            options = valid(std::move(options))](const shard_context& shard) {
+            options = valid(std::move(options)),
+            check_wait = std::move(check_wait)](const shard_context& shard) {
       return std::make_unique<parallel_processor>(
-          std::make_shared<processing::dispatcher>(policy, options, shard, handler));
+          std::make_shared<processing::dispatcher>(policy, options, shard, handler, check_wait));
     };
   });
 }
@@ -74,6 +77,12 @@ processor_factory parallel(record_handler handler, failure_policy policy,
 processor_factory parallel(async_record_handler handler, failure_policy policy,
                            parallel_options options) {
   return make(std::move(handler), std::move(policy), std::move(options));
+}
+
+processor_factory detail::parallel_with_check(async_record_handler handler, failure_policy policy,
+                                              parallel_options options,
+                                              std::function<void()> check_wait) {
+  return make(std::move(handler), std::move(policy), std::move(options), std::move(check_wait));
 }
 
 completion::completion() noexcept = default;

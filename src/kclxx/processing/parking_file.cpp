@@ -153,8 +153,7 @@ class locked_file {
 };
 
 void append_name(std::string& out, std::string_view name) {
-  const bool is_first = out.empty() || out.back() == '\n';
-  out.append(is_first ? "{\"" : ",\"").append(name).append("\":");
+  out.append(out.empty() ? "{\"" : ",\"").append(name).append("\":");
 }
 
 void append(std::string& out, std::string_view name, std::int64_t value) {
@@ -173,9 +172,7 @@ void append(std::string& out, std::string_view name, const std::optional<std::st
 
 /// A name from the daemon, as a part of a file's name.
 void append_part(std::string& out, std::string_view name) {
-  constexpr std::string_view safe =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.";
-  for (const char c : name) out += safe.find(c) == std::string_view::npos ? '_' : c;
+  for (const char c : name) out += detail::is_plain(c, "-_.") ? c : '_';
   out += '.';
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "processing/verdict.hpp"
 
-#include <string>
 #include <utility>
 
 #include "base/duration.hpp"

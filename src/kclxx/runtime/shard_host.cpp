@@ -3,13 +3,9 @@
 
 #include <algorithm>
 #include <random>
-#include <utility>
 
-#include "io/process_identity.hpp"
 #include "io/stdio_guard.hpp"
 #include "io/task_thread.hpp"
-#include "runtime/log_thread.hpp"
-#include "runtime/user_tasks.hpp"
 
 namespace kclxx::runtime {
 
@@ -44,7 +40,9 @@ shard_host::shard_host(configuration settings, stuck_function on_stuck,
       output_(settings_.output),
       input_(settings_.input, options.max_line_length),
       poll_(settings_.input),
-      reactor_(settings_.input, loop_timer_count, handlers(), settings_.shared_loop) {}
+      reactor_(settings_.input, loop_timer_count,
+               {[this] { on_readable(); }, [this](std::size_t timer) { on_timer(timer); }},
+               settings_.shared_loop) {}
 
 /// The threads of the observation may outlive this object, so they do not own it.
 void shard_host::start_observation() {
@@ -294,10 +292,6 @@ void shard_host::await_input(const std::optional<time_point>& deadline) {
   if (result == io::input_poll::result::readable) input_.read();
 }
 
-io::reactor::handlers shard_host::handlers() {
-  return {[this] { on_readable(); }, [this](std::size_t timer) { on_timer(timer); }};
-}
-
 /// Looks for input itself, since the reactor may call it without any, and reads once.
 void shard_host::on_readable() {
   session_lock lock(mutex_);
@@ -535,7 +529,10 @@ void shard_host::await_answer(session_lock& lock, const std::optional<time_point
 }
 
 bool shard_host::sleep_until(time_point deadline) {
-  return runtime::sleep_until(deadline, tasks_.stop_token());
+  const std::stop_token stop = tasks_.stop_token();
+  notification never_notified;
+  never_notified.wait_until(deadline, stop);
+  return !stop.stop_requested();
 }
 
 shard_host::timer_id shard_host::start_timer(milliseconds delay, milliseconds period,

@@ -14,7 +14,6 @@
 #include <thread>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include <kclxx/detail/shard_service.hpp>
 #include <kclxx/processor_factory.hpp>
@@ -39,7 +38,7 @@ inline constexpr std::chrono::milliseconds least_teardown{500};
 /// The host of a shard's session in real time: it has the session_driver, guards it by a lock, and
 /// is the service of its checkpointers.
 ///
-/// Two threads serve it (shard_host_threads). The callbacks' thread runs the user's callbacks and
+/// Two threads serve it (run.cpp). The callbacks' thread runs the user's callbacks and
 /// timers, one at a time. The loop keeps time and never runs user code, so that the end of the
 /// input is noticed and the session leaves in time whatever user code does. The sessions of a
 /// resident share a loop. Either thread reads the daemon's lines (see reader). Further user code
@@ -62,7 +61,7 @@ class shard_host final : public detail::shard_service,
     shard_context::fields names;  // of stream, application and worker
     std::optional<io::process_identity> daemon{};
     /// Ends the process, when the session cannot end since user code does not return. Empty: see
-    /// shard_host_threads::serve().
+    /// shard_host_threads::serve() in run.cpp.
     std::function<void(exit_status)> leave_process{};
     /// The loop of all sessions of the process, in place of a thread with a loop of its own.
     io::event_loop* shared_loop = nullptr;
@@ -172,7 +171,6 @@ class shard_host final : public detail::shard_service,
   void await_answer(session_lock& lock, const std::optional<time_point>& deadline);
 
   // On the loop, without the lock.
-  io::reactor::handlers handlers();
   void on_readable();
   void on_timer(std::size_t timer);
   void on_idle();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "session/output.hpp"
 
+#include <array>
 #include <ostream>
 #include <tuple>
 #include <utility>
@@ -22,21 +23,13 @@ bool operator==(const call& a, const call& b) {
   return values(a) == values(b);
 }
 
-const char* to_string(timer value) noexcept {
-  switch (value) {
-    case timer::retry:
-      return "retry";
-    case timer::pace:
-      return "pace";
-    case timer::report:
-      return "report";
-    case timer::grace:
-      return "grace";
-    case timer::ended:
-      return "ended";
-  }
-  return "?";
-}
+namespace {
+
+/// In the order of timer.
+constexpr std::array<const char*, timer_count> timer_names{"retry", "pace", "report", "grace",
+                                                           "ended"};
+
+}  // namespace
 
 std::ostream& operator<<(std::ostream& out, const output& value) {
   std::visit(overloaded{
@@ -51,7 +44,8 @@ std::ostream& operator<<(std::ostream& out, const output& value) {
                        << (a.result ? a.result.message() : std::string("persisted"));
                  },
                  [&](const arm_timer& a) {
-                   out << "arm " << to_string(a.timer) << " timer " << a.after.count() << " ms";
+                   out << "arm " << timer_names.at(static_cast<std::size_t>(a.timer)) << " timer "
+                       << a.after.count() << " ms";
                  },
                  [&](const log_line& a) {
                    out << "log " << detail::level_name(a.level) << ": " << a.text;

@@ -106,6 +106,5 @@ using output = std::variant<write_checkpoint, write_status, call, notify_waiter,
 using outputs = std::vector<output>;
 
 std::ostream& operator<<(std::ostream& out, const output& value);
-const char* to_string(timer value) noexcept;
 
 }  // namespace kclxx::session

@@ -2,9 +2,6 @@
 #include "session/session.hpp"
 
 #include <algorithm>
-#include <chrono>
-#include <string>
-#include <utility>
 
 #include "base/invariant.hpp"
 #include "base/printable.hpp"

@@ -50,11 +50,9 @@ std::vector<std::string> variables_in(std::string_view text) {
 }
 
 bool send(int connection, const reply_message& reply) noexcept {
-  ssize_t sent = -1;
-  do {
-    sent = ::send(connection, &reply, sizeof reply, MSG_NOSIGNAL | MSG_DONTWAIT);
-  } while (sent == -1 && errno == EINTR);
-  return sent != -1;
+  return io::uninterrupted([&] {
+           return ::send(connection, &reply, sizeof reply, MSG_NOSIGNAL | MSG_DONTWAIT);
+         }) != -1;
 }
 
 reply_message reply_of(message_kind kind) noexcept {
@@ -85,10 +83,8 @@ std::variant<handed_shard, refusal, nothing> receive_shard(int connection,
   message.msg_iovlen = pieces.size();
   message.msg_control = control.data();
   message.msg_controllen = control.size();
-  ssize_t size = -1;
-  do {
-    size = ::recvmsg(connection, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  } while (size == -1 && errno == EINTR);
+  const ssize_t size = io::uninterrupted(
+      [&] { return ::recvmsg(connection, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC); });
   if (size == -1) return nothing{};
   packet.resize(static_cast<std::size_t>(size));
   // Comes before every return below: a descriptor without an owner would stay open for ever, and

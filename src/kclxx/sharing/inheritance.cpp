@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sharing/inheritance.hpp"
 
-#include <cerrno>
 #include <cstdlib>
-#include <fcntl.h>
 #include <sstream>
 #include <stdexcept>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <system_error>
 #include <unistd.h>
 
 namespace kclxx::sharing {
@@ -75,12 +72,6 @@ void remove_socket(const inheritance& start, std::chrono::milliseconds limit) no
       file.st_ino == start.socket_inode) {
     ::unlinkat(start.folder.get(), start.socket_name.c_str(), 0);
   }
-}
-
-io::descriptor watch(const io::process_identity& process) {
-  io::descriptor watched = io::open_process(process);
-  if (!watched.is_open()) throw std::system_error(errno, std::generic_category(), "the daemon");
-  return watched;
 }
 
 }  // namespace kclxx::sharing

@@ -115,8 +115,4 @@ std::optional<inheritance> inherited();
 void remove_socket(const inheritance& start,
                    std::chrono::milliseconds limit = folder_lock::default_limit) noexcept;
 
-/// A descriptor that becomes readable when the daemon ends.
-/// Errors: std::system_error.
-io::descriptor watch(const io::process_identity& process);
-
 }  // namespace kclxx::sharing

@@ -4,11 +4,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <exception>
 #include <fcntl.h>
 #include <future>
-#include <memory>
 #include <optional>
 #include <string_view>
 #include <sys/prctl.h>
@@ -31,7 +29,6 @@
 #include "io/lines.hpp"
 #include "io/reactor.hpp"
 #include "io/signals.hpp"
-#include "sharing/handed_shard.hpp"
 
 namespace kclxx::sharing {
 
@@ -49,7 +46,7 @@ struct connection : std::enable_shared_from_this<connection> {
   io::descriptor socket;
   stream_descriptor watch;
   std::optional<handed_shard> shard;
-  std::unique_ptr<shard_session> session;
+  std::shared_ptr<shard_session> session;
   std::future<void> thread_end;
   /// serve() has returned, or its thread was abandoned: whoever sets it ends the session.
   std::atomic<bool> has_ended = false;
@@ -301,14 +298,14 @@ class resident {
   bool is_stuck_ = false;
 };
 
-/// Errors: std::system_error; then the socket is not there any more.
+/// A descriptor that becomes readable when the daemon ends. Errors: std::system_error; then the
+/// socket is not there any more.
 io::descriptor watch_daemon(const inheritance& start) {
-  try {
-    return watch(start.daemon);
-  } catch (const std::system_error&) {
-    remove_socket(start);
-    throw;
-  }
+  io::descriptor watched = io::open_process(start.daemon);
+  if (watched.is_open()) return watched;
+  const int error = errno;
+  remove_socket(start);
+  throw std::system_error(error, std::generic_category(), "the daemon");
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ class shard_session {
 /// on any thread. `on_stuck` refers to the session: serve() does not return while it runs, and it
 /// is not called after serve() has returned. Errors: std::exception; the launcher then executes the
 /// program itself.
-using session_maker = std::function<std::unique_ptr<shard_session>(
+using session_maker = std::function<std::shared_ptr<shard_session>(
     const handed_shard&, io::event_loop& loop, std::function<void()> on_stuck)>;
 
 /// Serves the shards that launchers hand over, until the daemon and all sessions have ended. After

@@ -15,7 +15,6 @@
 
 #include <kclxx/metrics_recorder.hpp>
 
-#include "observability/figures.hpp"
 #include "observability/metrics_outputs.hpp"
 #include "support/catch.hpp"
 #include "support/text.hpp"

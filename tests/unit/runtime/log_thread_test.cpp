@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/log_thread.hpp"
-
 #include <array>
 #include <chrono>
 #include <fcntl.h>
