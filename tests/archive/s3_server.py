@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 VERSITYGW = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
 MOTO = "moto[server]==5.2.1"

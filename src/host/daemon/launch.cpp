@@ -350,16 +350,17 @@ std::vector<std::string> java_options(const std::string& given) {
     std::vector<std::string> options;
     std::regex decider;  ///< what the user may write in their place, also in a file of -XX:Flags
   };
+  static const std::string collector = "[+-]Use\\w+GC\\b";
   static const std::array choices{
-      choice{{"-XX:+UseSerialGC"}, std::regex("[+-]Use\\w+GC\\b")},  // Java refuses two collectors
+      choice{{"-XX:+UseSerialGC"}, std::regex(collector)},  // Java refuses two collectors
       choice{{"-XX:MaxRAMPercentage=50"},
              std::regex("\\b(MaxRAMPercentage|MaxRAMFraction|MaxHeapSize)=")},
       choice{{"-XX:MaxNewSize=16m"}, std::regex("-Xmn|\\b(MaxNewSize|NewSize|NewRatio)=")},
       choice{{"-XX:PretenureSizeThreshold=1m"},
-             std::regex("[+-]Use\\w+GC\\b|\\bPretenureSizeThreshold=")},
+             std::regex(collector + "|\\bPretenureSizeThreshold=")},
       // Java refuses a MaxHeapFreeRatio below it.
       choice{{"-XX:MinHeapFreeRatio=65"},
-             std::regex("[+-]Use\\w+GC\\b|-Xm(in|ax)f|\\bM(in|ax)HeapFreeRatio=")},
+             std::regex(collector + "|-Xm(in|ax)f|\\bM(in|ax)HeapFreeRatio=")},
       choice{{"-XX:MetaspaceSize=96m"}, std::regex("\\bMetaspaceSize=")},
       choice{{"-XX:Tier4InvocationThreshold=20000", "-XX:Tier4MinInvocationThreshold=4000",
               "-XX:Tier4CompileThreshold=60000", "-XX:Tier4BackEdgeThreshold=160000"},

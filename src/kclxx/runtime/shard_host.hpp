@@ -38,11 +38,11 @@ inline constexpr std::chrono::milliseconds least_teardown{500};
 /// The host of a shard's session in real time: it has the session_driver, guards it by a lock, and
 /// is the service of its checkpointers.
 ///
-/// Two threads serve it (run.cpp). The callbacks' thread runs the user's callbacks and
-/// timers, one at a time. The loop keeps time and never runs user code, so that the end of the
-/// input is noticed and the session leaves in time whatever user code does. The sessions of a
-/// resident share a loop. Either thread reads the daemon's lines (see reader). Further user code
-/// has threads of its own, and so have the lines of the log (user_tasks).
+/// Two threads serve it (shard_host_threads in run.cpp). The callbacks' thread runs the user's
+/// callbacks and timers, one at a time. The loop keeps time and never runs user code, so that the
+/// end of the input is noticed and the session leaves in time whatever user code does. The sessions
+/// of a resident share a loop. Either thread reads the daemon's lines (see reader). Further user
+/// code has threads of its own, and so have the lines of the log (user_tasks).
 ///
 /// While a thread has the lock, it waits for nobody and runs no user code. Without memory, threads
 /// or descriptors the process ends (docs/architecture.md).
