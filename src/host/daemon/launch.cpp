@@ -340,9 +340,9 @@ std::optional<start_failure> explain(std::string_view line) {
 std::vector<std::string> java_options(const std::string& given) {
   // Garbage is what costs at a high rate. A call's records come in arrays of some MiB and are dead
   // after it. The serial collector takes least for them, if it does not copy the arrays, and has
-  // room for several calls before it has to look at the whole heap. In a small heap a young
-  // generation of more than 16 MiB would leave no room for what survives it, and each collection
-  // would be one of the whole heap.
+  // room for several calls before it has to look at the whole heap. A young generation of more than
+  // 40 MiB leaves a heap of 192 MiB no room for what survives, and each collection is then one of
+  // the whole heap.
   // The full compiler pays for itself once a method has run for long. At a low rate that is never,
   // so it waits four times as long as Java would let it. The KCL's classes take more than the
   // 21 MiB at which Java otherwise begins to collect them.
@@ -355,7 +355,7 @@ std::vector<std::string> java_options(const std::string& given) {
       choice{{"-XX:+UseSerialGC"}, std::regex(collector)},  // Java refuses two collectors
       choice{{"-XX:MaxRAMPercentage=50"},
              std::regex("\\b(MaxRAMPercentage|MaxRAMFraction|MaxHeapSize)=")},
-      choice{{"-XX:MaxNewSize=16m"}, std::regex("-Xmn|\\b(MaxNewSize|NewSize|NewRatio)=")},
+      choice{{"-XX:MaxNewSize=32m"}, std::regex("-Xmn|\\b(MaxNewSize|NewSize|NewRatio)=")},
       choice{{"-XX:PretenureSizeThreshold=1m"},
              std::regex(collector + "|\\bPretenureSizeThreshold=")},
       // Java refuses a MaxHeapFreeRatio below it.
