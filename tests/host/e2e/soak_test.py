@@ -21,7 +21,7 @@ from harness.case import main
 settings.SHARE, settings.FORM = True, "parallel"  # which chaos_test asks for
 import chaos_test  # noqa: E402
 
-EVERY = 5  # seconds between two samples
+EVERY = 2  # seconds between two samples
 WARM_UP = 1 / 6  # of the time of a process: caches and arenas fill
 SETTLED = 4  # samples with equally many shards, the last of which counts
 ROWS = 10  # of the table
