@@ -8,8 +8,10 @@
 
 int main(int argc, char** argv) {
   commit_limits limits;
-  if (argc == 3) limits.time = std::chrono::seconds(std::atoi(argv[2]));
-  if (argc < 2 || argc > 3 || limits.time.count() <= 0) {
+  char* end = nullptr;
+  const long seconds = argc == 3 ? std::strtol(argv[2], &end, 10) : 60;
+  limits.time = std::chrono::seconds(seconds);
+  if (argc < 2 || argc > 3 || (end && *end != '\0') || seconds < 1 || seconds > 86'400) {
     std::cerr << "usage: archive DIRECTORY|s3://BUCKET/PREFIX [SECONDS]\n"
                  "Archives JSON events by tenant and hour, each exactly once, at least every\n"
                  "SECONDS (60). DIRECTORY must exist.\n";

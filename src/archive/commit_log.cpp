@@ -56,13 +56,14 @@ void require_folder(const std::string& folder) {
 }
 
 /// The name of an object of the log: `NUMBER` for a commit, and `NUMBER.RANDOM.INDEX` for a file
-/// that an attempt to make this commit has staged.
+/// that an attempt to make this commit has staged. Other names are somebody else's.
 struct log_object {
   explicit log_object(std::string_view name) {
     name.remove_prefix(name.rfind('/') + 1);
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-    is_commit = error == std::errc() && end == name.data() + name.size();
-    is_staged = error == std::errc() && !is_commit && *end == '.';
+    std::from_chars(name.data(), name.data() + name.size(), number);
+    const std::string digits = padded(number);
+    is_commit = name == digits;
+    is_staged = name.starts_with(digits + '.') && name.find('.', digits.size() + 1) != name.npos;
   }
   std::uint64_t number = 0;
   bool is_commit;
@@ -131,17 +132,25 @@ const sequence_position& commit_log::position() {
 }
 
 void commit_log::load() {
-  for (;;) {
+  for (std::uint64_t missing = 0;;) {
     const std::vector<std::string> names = store_->list(log_folder_);
     newest_number_ = newest_commit(names);
     if (newest_number_ > 0) {
       const auto newest = store_->get(name_of(newest_number_));
-      // Since the list was read, another worker has made so many commits that this one is gone.
-      if (!newest) continue;
+      if (!newest) {
+        // Since the list was read, another worker has made so many commits that this one is gone.
+        // Then the next list has a newer one.
+        if (newest_number_ != missing) {
+          missing = newest_number_;
+          continue;
+        }
+        throw std::system_error(std::make_error_code(std::errc::no_such_file_or_directory),
+                                name_of(newest_number_) + " is listed, and cannot be read");
+      }
       finish(*newest, names);
     }
     const bool has_attempts = std::any_of(names.begin(), names.end(), [&](const auto& name) {
-      return log_object(name).is_staged && log_object(name).number > newest_number_;
+      return log_object(name).is_staged && log_object(name).number == newest_number_ + 1;
     });
     if (has_taken_over_ || !has_attempts) break;
     // An attempt of another worker, which has crashed, or may still make its commit. A commit
@@ -165,8 +174,13 @@ bool commit_log::try_commit(std::vector<file> files, const sequence_position& po
     require_folder(file.folder);
     const std::string index = std::to_string(staged.size());
     const std::string name = name_of(number) + '.' + random + '.' + index;
-    names[name] = file.folder + '/' + file_name_prefix_ + padded(number) + '.' + random + '.' +
-                  index + file.suffix;
+    const std::string final_name =
+        file_name_prefix_ + padded(number) + '.' + random + '.' + index + file.suffix;
+    if (final_name.size() > max_part_bytes) {
+      throw std::system_error(std::make_error_code(std::errc::filename_too_long),
+                              "a file's name '" + final_name + "'");
+    }
+    names[name] = file.folder + '/' + final_name;
     staged.push_back({name, std::move(file.content)});
   }
   const object commit{name_of(number), text_of_commit(position, names)};
@@ -195,9 +209,16 @@ bool commit_log::try_commit(std::vector<file> files, const sequence_position& po
     throw;
   }
   // An error of get() leaves the staged files: this attempt may be the commit, its answer lost.
-  if (!is_made && store_->get(commit.name) != commit.content) {
-    remove_staged();
-    return false;
+  if (!is_made) {
+    const auto content = store_->get(commit.name);
+    if (content && !nlohmann::json::accept(*content)) {
+      throw std::system_error(std::make_error_code(std::errc::bad_message),
+                              commit.name + " is no commit");
+    }
+    if (content != commit.content) {
+      remove_staged();
+      return false;
+    }
   }
 
   const std::vector<std::string> in_store = store_->list(log_folder_);

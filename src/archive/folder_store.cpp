@@ -45,11 +45,10 @@ std::string folder_of_name(const std::string& name) {
   return slash == std::string::npos ? "." : name.substr(0, slash);
 }
 
-/// Makes the names in a folder durable. Some file systems need no such call, and answer that it is
-/// invalid.
+/// Makes the names in a folder durable. Some file systems need no such call, and have none.
 void sync_folder(int root, const std::string& folder) {
   const io::descriptor opened = open_in(root, folder, O_RDONLY | O_DIRECTORY);
-  if (::fsync(opened.get()) != 0 && errno != EINVAL) raise("cannot sync", folder);
+  if (::fsync(opened.get()) != 0 && !io::is_unsupported(errno)) raise("cannot sync", folder);
 }
 
 void make_folder(int root, const std::string& folder) {

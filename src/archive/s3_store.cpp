@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <curl/curl.h>
 #include <exception>
@@ -224,7 +226,7 @@ using std::chrono::system_clock;
 std::string content_of(const std::string& file) {
   std::ifstream in(file, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(in), {}};
-  if (!in) refuse("cannot read " + file);
+  if (!in) refuse("cannot read " + file + ": " + std::strerror(errno));
   while (text.ends_with('\n') || text.ends_with('\r')) text.pop_back();
   return text;
 }
@@ -271,8 +273,9 @@ class credential_source {
 
   expiring_credentials fetch() {
     if (const std::string key = variable("AWS_ACCESS_KEY_ID"); !key.empty()) {
-      return {{key, variable("AWS_SECRET_ACCESS_KEY"), variable("AWS_SESSION_TOKEN")},
-              system_clock::time_point::max()};
+      const std::string secret = variable("AWS_SECRET_ACCESS_KEY");
+      if (secret.empty()) refuse("AWS_SECRET_ACCESS_KEY is not set, and AWS_ACCESS_KEY_ID is");
+      return {{key, secret, variable("AWS_SESSION_TOKEN")}, system_clock::time_point::max()};
     }
 
     if (const std::string file = variable("AWS_WEB_IDENTITY_TOKEN_FILE"); !file.empty()) {
@@ -285,6 +288,7 @@ class credential_source {
                   "&RoleSessionName=" + url_encoded(variable("AWS_ROLE_SESSION_NAME", "kclxx")) +
                   "&WebIdentityToken=" + url_encoded(content_of(file))},
           "STS");
+      if (xml_text(body, "SecretAccessKey").empty()) refuse("the answer of STS has none");
       return {{xml_text(body, "AccessKeyId"), xml_text(body, "SecretAccessKey"),
                xml_text(body, "SessionToken")},
               expiry_of(xml_text(body, "Expiration"))};
@@ -359,6 +363,8 @@ class credential_source {
 
 // The bucket.
 
+/// A folder of 600 bytes and a file's name of 255 follow, and a key has 1024 bytes at most.
+constexpr std::size_t max_prefix_bytes = 1024 - 600 - 255 - 2;
 constexpr std::size_t max_requests = 16;
 constexpr int max_attempts = 5;
 
@@ -408,6 +414,10 @@ class s3_client {
       : bucket_(std::move(bucket)), prefix_(std::move(prefix)) {
     if (bucket_.empty()) throw std::invalid_argument("an s3:// location has no bucket");
     while (prefix_.ends_with('/')) prefix_.pop_back();
+    if (prefix_.size() > max_prefix_bytes) {
+      throw std::invalid_argument("the prefix of an s3:// location has more than " +
+                                  std::to_string(max_prefix_bytes) + " bytes");
+    }
     if (!prefix_.empty()) prefix_ += '/';
     std::string endpoint = variable("AWS_ENDPOINT_URL_S3", variable("AWS_ENDPOINT_URL"));
     const std::string host =
@@ -446,17 +456,19 @@ class s3_client {
                                              .region = region_});
         const std::string error = xml_text(response.body, "Code");
         const bool is_success = response.status == 200 || response.status == 204;
-        // A copy that fails after a while has begun with status 200.
-        const bool is_copy_failed = is_success && method == "PUT" && !error.empty();
-        if ((is_success && !is_copy_failed) ||
+        // A copy that fails after a while has begun with status 200, and the page of a proxy has
+        // it, too. The answer to a PutObject is empty.
+        const bool is_foreign = is_success && method == "PUT" && !response.body.empty() &&
+                                response.body.find("</CopyObjectResult>") == std::string::npos;
+        if ((is_success && !is_foreign) ||
             std::find(expected.begin(), expected.end(), response.status) != expected.end()) {
           return response;
         }
         if (error == "ExpiredToken") credentials_.forget();
-        is_temporary = is_copy_failed || response.status >= 500 || response.status == 409 ||
+        is_temporary = is_foreign || response.status >= 500 || response.status == 409 ||
                        response.status == 429 || error == "RequestTimeout" ||
                        error == "ExpiredToken";
-        may_be_done = may_be_done || is_copy_failed || response.status >= 500;
+        may_be_done = may_be_done || is_foreign || response.status >= 500;
         reason = std::to_string(response.status) + ' ' + error + ": " +
                  xml_text(response.body, "Message");
         if (response.status == 403) code = std::make_error_code(std::errc::permission_denied);
@@ -535,17 +547,16 @@ class s3_store final : public store {
   }
   [[nodiscard]] std::optional<std::string> get(const std::string& name) const override {
     http_response response = client_.send("GET", name, {}, {}, "", {404});
-    if (response.status == 404 && xml_text(response.body, "Code") != "NoSuchKey") {
-      throw std::system_error(std::make_error_code(std::errc::no_such_file_or_directory),
-                              "GET " + name + ": " + xml_text(response.body, "Message"));
-    }
-    return response.status == 404 ? std::nullopt : std::optional(std::move(response.body));
+    if (response.status != 404) return std::move(response.body);
+    require_no_such_key(response, "GET " + name);
+    return std::nullopt;
   }
   void move(std::span<const renaming> renamings) override {
     in_parallel(renamings.size(), [&](std::size_t index) {
       const auto& [from, to] = renamings[index];
       const auto copied = client_.send("PUT", to, {}, {client_.copy_source(from)}, "", {404});
       if (copied.status == 404) {
+        require_no_such_key(copied, "PUT " + to);
         // The move was made before, or something else has removed the object.
         if (client_.send("HEAD", to, {}, {}, "", {404}).status == 404) {
           throw std::system_error(std::make_error_code(std::errc::no_such_file_or_directory),
@@ -564,6 +575,10 @@ class s3_store final : public store {
       query +=
           "encoding-type=url&list-type=2&prefix=" + url_encoded(client_.prefix() + folder + '/');
       const std::string body = client_.send("GET", "", {}, {}, query).body;
+      if (body.find("</ListBucketResult>") == std::string::npos) {
+        throw std::system_error(std::make_error_code(std::errc::bad_message),
+                                "GET " + folder + ": the answer is no list of objects");
+      }
       const bool is_encoded = xml_text(body, "EncodingType") == "url";
       for (std::size_t at = 0; (at = body.find("<Contents>", at)) != std::string::npos; ++at) {
         std::string key = xml_text(std::string_view(body).substr(at), "Key");
@@ -581,6 +596,13 @@ class s3_store final : public store {
   }
 
  private:
+  /// The bucket may be missing, or the answer may be a proxy's.
+  static void require_no_such_key(const http_response& not_found, const std::string& what) {
+    if (xml_text(not_found.body, "Code") == "NoSuchKey") return;
+    throw std::system_error(std::make_error_code(std::errc::no_such_file_or_directory),
+                            what + ": 404 " + xml_text(not_found.body, "Message"));
+  }
+
   mutable s3_client client_;
 };
 

@@ -252,16 +252,16 @@ class rewind_plan {
   }
 
   [[nodiscard]] std::vector<lease_move> make() const {
-    std::set<std::string> in_stream;
-    for (const auto& shard : list_shards(chosen_)) in_stream.insert(shard.id);
+    std::map<std::string, lease_table::stream_shard> in_stream;
+    for (const auto& shard : list_shards(chosen_)) in_stream.emplace(shard.id, shard);
     std::vector<lease_move> moves;
     for (const auto& [shard, row] : table_.leases) {
-      if (chosen_.has_chosen(shard)) moves.push_back(move_of(row, in_stream.contains(shard)));
+      if (!chosen_.has_chosen(shard)) continue;
+      const auto found = in_stream.find(shard);
+      moves.push_back(move_of(row, found == in_stream.end() ? nullptr : &found->second));
     }
-    for (const std::string& shard : in_stream) {
-      if (chosen_.shards.empty() && !table_.leases.contains(shard)) {
-        add_shard_without_row(moves, shard);
-      }
+    for (const auto& [id, shard] : in_stream) {
+      if (chosen_.shards.empty() && !table_.leases.contains(id)) add_shard_without_row(moves, id);
     }
     return moves;
   }
@@ -291,10 +291,15 @@ class rewind_plan {
         *time_);
   }
 
-  [[nodiscard]] lease_move move_of(const lease& row, bool is_in_stream) const {
+  /// `shard`: that of the stream; null: the stream has none of this name.
+  [[nodiscard]] lease_move move_of(const lease& row, const lease_table::stream_shard* shard) const {
     if (!row.stream.empty()) cannot_set_up("this table is of several streams");
     const auto stays = [&](std::string why) { return lease_move{row.shard, "", std::move(why)}; };
-    if (!is_in_stream) return stays("the stream no longer has this shard");
+    if (shard == nullptr) return stays("the stream no longer has this shard");
+    // Shards of different streams have the same names. TRIM_HORIZON repairs such a row.
+    if (chosen_.target != "TRIM_HORIZON" && !lease_table::can_be_in(*shard, row.sequence_number)) {
+      return {row.shard, "", "its position is of another stream than " + chosen_.stream, true};
+    }
     if (!time_) {
       if (row.sequence_number == chosen_.target) return stays("it is there");
       if (chosen_.target == "LATEST") {
@@ -360,11 +365,16 @@ std::vector<lease_move> read_moves(const options& chosen, const table_scan& tabl
       } else if (current->second.sequence_number != written) {
         moves.push_back({shard, "", "it is no longer where the move has put it", true});
       } else {
-        const json sub = row.value("checkpointSubSequenceNumber", json{{"N", "0"}});
-        moves.push_back({shard, row.at("checkpoint").at("S").get<std::string>(), "restored", false,
-                         sub.at("N").get<std::string>()});
+        const std::string number = row.at("checkpoint").at("S").get<std::string>();
+        const std::string sub =
+            row.value("checkpointSubSequenceNumber", json{{"N", "0"}}).at("N").get<std::string>();
+        if (!sequence_position::from_string(number + '/' + sub)) {
+          cannot_set_up(chosen.file + ": the row of " + shard + " has no position");
+        }
+        moves.push_back({shard, number, "restored", false, sub});
       }
     }
+    if (moves.empty()) cannot_set_up(chosen.file + " has no row that is to be restored");
     return moves;
   } catch (const foreign_json_error& error) {
     cannot_set_up(chosen.file + " " + error.what());
@@ -501,18 +511,29 @@ command_status run_rewind(const options& chosen) {
     std::cout << "the old rows are in " << printable(keep_old_rows(chosen, table, moves))
               << std::endl;
   }
-  std::size_t refused = 0;
+  std::ptrdiff_t written = 0;
+  const auto print_written = [&] {
+    std::cout << written << " of " << count << " rows were written" << std::endl;
+  };
   for (const lease_move& entry : moves) {
     if (entry.target.empty()) continue;
-    if (!write_row(chosen, table.leases.at(entry.shard), table.rows.at(entry.shard), entry)) {
+    bool is_written = false;
+    try {
+      is_written =
+          write_row(chosen, table.leases.at(entry.shard), table.rows.at(entry.shard), entry);
+    } catch (...) {
+      print_written();
+      throw;
+    }
+    if (is_written) {
+      ++written;
+    } else {
       std::cout << printable(entry.shard) << " was not written: its row has changed meanwhile"
                 << std::endl;
-      ++refused;
     }
   }
-  std::cout << static_cast<std::size_t>(count) - refused << " of " << count << " rows were written"
-            << std::endl;
-  return refused > 0 ? command_status::finding : command_status::ok;
+  print_written();
+  return written < count ? command_status::finding : command_status::ok;
 }
 
 /// Errors: CLI::ValidationError.

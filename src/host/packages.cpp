@@ -184,7 +184,8 @@ io::descriptor lock_folder(const fs::path& folder) {
   const auto end = std::chrono::steady_clock::now() + 15min;
   std::array<char, 32> holder{};
   for (bool is_told = false; ::flock(lock.get(), LOCK_EX | LOCK_NB) == -1; is_told = true) {
-    if (errno != EWOULDBLOCK && errno != EINTR) cannot_set_up(path, "locked");
+    if (errno != EWOULDBLOCK && errno != EINTR)
+      cannot_set_up(path, "locked, so name a cache elsewhere");
     if (!is_told) {
       std::ignore = ::pread(lock.get(), holder.data(), holder.size() - 1, 0);
       std::cerr << "waiting for process " << holder.data() << ", which has locked " << path.string()

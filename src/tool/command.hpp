@@ -42,11 +42,14 @@ CLI::App& add_command(CLI::App& app, const command_text& text, child_use child, 
 /// itself. Errors: CLI::ValidationError when there is none.
 void require_child(const invocation& run);
 
-/// Adds an option whose value the help calls `type`.
+/// Adds an option whose value the help calls `type`. An empty FILE or DIR, as from a variable that
+/// is not set, is an error.
 template <class Value>
-CLI::Option* add_option(CLI::App& command, const char* type, const std::string& name, Value& value,
-                        const std::string& description) {
-  return command.add_option(name, value, description)->type_name(type);
+CLI::Option* add_option(CLI::App& command, const std::string& type, const std::string& name,
+                        Value& value, const std::string& description) {
+  CLI::Option* option = command.add_option(name, value, description)->type_name(type);
+  const auto is_given = [](const std::string& text) { return text.empty() ? "it is empty" : ""; };
+  return type == "FILE" || type == "DIR" ? option->check(CLI::Validator(is_given, "")) : option;
 }
 
 /// For options with a whole number: decimal digits without a leading zero, in this range.

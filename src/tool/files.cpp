@@ -87,9 +87,7 @@ constexpr std::size_t max_pieces = 4;
 
 /// Waits for a pipe or a terminal, which may be silent for any time.
 struct input_file::readiness {
-  explicit readiness(const io::descriptor& file) {
-    source.assign(::fcntl(file.get(), F_DUPFD_CLOEXEC, 3));
-  }
+  explicit readiness(io::descriptor file) { source.assign(file.release()); }
 
   void wait() {
     // An error means that it is ready: epoll(7) does not take /dev/null, for instance.
@@ -196,8 +194,10 @@ input_file::input_file(std::string name)
                          : ::open(name_.c_str(), O_RDONLY | O_CLOEXEC)) {
   if (!file_.is_open()) fail(name_, "read");
   struct stat status {};
-  const bool is_file = ::fstat(file_.get(), &status) == 0 && S_ISREG(status.st_mode);
-  if (!is_file) readiness_ = std::make_unique<readiness>(file_);
+  if (::fstat(file_.get(), &status) == 0 && S_ISREG(status.st_mode)) return;
+  io::descriptor copy(::fcntl(file_.get(), F_DUPFD_CLOEXEC, 3));
+  if (!copy.is_open()) fail(name_, "read");
+  readiness_ = std::make_unique<readiness>(std::move(copy));
 }
 
 input_file::~input_file() = default;

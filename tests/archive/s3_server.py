@@ -61,8 +61,8 @@ class Server:
 
 
 class Proxy:
-    """`fault(number, method)`: None, or what happens to a request: "503" and "refuse" before it reaches the server,
-    "lose" (no answer), "cut" (half of one) and "delay" after that."""
+    """`fault(number, method)`: None, or what happens to a request: "503", "page" (200, of a proxy) and "refuse" before it
+    reaches the server, "lose" (no answer), "cut" (half of one) and "delay" after that."""
 
     def __init__(self, server_port):
         self.fault = lambda number, method: None
@@ -83,6 +83,9 @@ class Proxy:
                     return
                 if fault == "503":
                     self.answer(503, {}, b"<Error><Code>SlowDown</Code><Message>Reduce your request rate</Message></Error>")
+                    return
+                if fault == "page":
+                    self.answer(200, {}, b"<html><body>Under maintenance</body></html>")
                     return
                 server = http.client.HTTPConnection("127.0.0.1", server_port)
                 server.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
@@ -125,7 +128,7 @@ class Proxy:
 
     def at_random(self, seed, share):
         chance = random.Random(seed)
-        self.fault = lambda number, method: (chance.choice(["503", "refuse", "lose", "cut", "delay"])
+        self.fault = lambda number, method: (chance.choice(["503", "page", "refuse", "lose", "cut", "delay"])
                                              if chance.random() < share else None)
 
     def stop(self):

@@ -135,6 +135,7 @@ class rewind_box : public sandbox {
 case $* in
 *dynamodb\ scan*) cat $HOME/table; if [ -e $HOME/next ]; then mv $HOME/next $HOME/table; fi ;;
 *update-item*)
+  if [ -e $HOME/updates ] && [ -e $HOME/fails_later ]; then exit 254; fi
   if [ -e $HOME/changed ]; then echo '(ConditionalCheckFailedException)' >&2; exit 254; fi
   echo "$*" >> $HOME/updates ;;
 *list-shards*) cat $HOME/shards ;;
@@ -247,12 +248,51 @@ TEST_CASE("a row that changes between the read and the write stays as it is", "[
   CHECK(contains(seen.out, "0 of 1 rows were written"));
 }
 
+TEST_CASE("how many rows were written is told when aws fails between them", "[leases]") {
+  const rewind_box box(
+      rewind_box::row("shardId-1", "103") + ", " + rewind_box::row("shardId-2", "103"),
+      R"({"ShardId": "shardId-1"}, {"ShardId": "shardId-2"})");
+  box.write("fails_later", "");
+  const auto seen = box.rewind({"--rewind", "TRIM_HORIZON", "--yes"});
+  CHECK(seen.status == 5);
+  CHECK(contains(seen.out, "1 of 2 rows were written\n"));
+}
+
+TEST_CASE("a file whose rows have no positions is not restored", "[leases]") {
+  const rewind_box box(rewind_box::row("shardId-1", "101"));
+  const auto restored = [&](const std::string& number, const std::string& sub) {
+    box.write("rows.json",
+              R"({"table": "my-app", "rows": [{"written": "101", "row": {"leaseKey": {"S": )"
+              R"("shardId-1"}, "checkpoint": {"S": ")" +
+                  number + R"("}, "checkpointSubSequenceNumber": {"N": ")" + sub + "\"}}}]}");
+    return box.rewind({"--restore", "rows.json", "--yes"});
+  };
+  for (const auto& [number, sub] : {std::pair{"banana", "0"}, std::pair{"", "0"},
+                                    std::pair{"103", "-5"}, std::pair{"103", "x"}}) {
+    const auto refused = restored(number, sub);
+    CAPTURE(number, sub);
+    CHECK(refused.status == 5);
+    CHECK(contains(refused.err, "rows.json: the row of shardId-1 has no position"));
+  }
+  box.write("rows.json", R"({"table": "my-app", "rows": []})");
+  const auto empty = box.rewind({"--restore", "rows.json", "--yes"});
+  CHECK(empty.status == 5);
+  CHECK(contains(empty.err, "rows.json has no row that is to be restored"));
+  CHECK_FALSE(box.has_written());
+}
+
 TEST_CASE("with a stream the leases of another stream are told in one line", "[leases]") {
   const rewind_box box(
       rewind_box::row("shardId-1", "103") + ", " + rewind_box::row("shardId-2", "103"),
       R"({"ShardId": "shardId-1", "SequenceNumberRange": {)"
       R"("StartingSequenceNumber": "104"}}, {"ShardId": "shardId-2", )"
       R"("SequenceNumberRange": {"StartingSequenceNumber": "103"}})");
+  for (const std::string& target : {a_minute_later, std::string("LATEST")}) {
+    const auto refused = box.rewind({"--rewind", target, "--shard", "shardId-1", "--yes"});
+    CHECK(refused.status == 1);
+    CHECK(contains(refused.out, "stays: its position is of another stream than clicks\n"));
+    CHECK_FALSE(box.has_written());
+  }
   const auto seen =
       box.rewind({"--region", "eu-north-1", "--kinesis-endpoint-url", "http://127.0.0.1:1"});
   CAPTURE(seen.out, seen.err);

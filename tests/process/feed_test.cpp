@@ -358,7 +358,7 @@ TEST_CASE("a line is delivered when it comes, and the first signal asks for a sh
   words command = feed_box::command({});
   command.insert(command.begin(), KCLXX_TOOL);
   forked_copy tool = box.start(command, {}, from.get());
-  REQUIRE(::write(to.get(), "1\n2", 3) == 3);
+  REQUIRE(::write(to.get(), "1\n", 2) == 2);
   CHECK(eventually(
       [&] { return std::filesystem::exists(box / "out") && box.read("out") == "0 1 1\n"; }));
   ::kill(tool.pid(), SIGTERM);
@@ -366,6 +366,28 @@ TEST_CASE("a line is delivered when it comes, and the first signal asks for a sh
   CAPTURE(result.err);
   CHECK(result.status == 0);
   CHECK(figures_in(result.out) == "1 put, 1 delivered, 1 covered\n");
+}
+
+TEST_CASE("after a signal, lines that were read and are not covered are told, with a status",
+          "[feed]") {
+  const feed_box box;
+  int pipe[2];
+  REQUIRE(::pipe2(pipe, O_CLOEXEC) == 0);
+  const kclxx::io::descriptor from(pipe[0]);
+  const kclxx::io::descriptor to(pipe[1]);
+  words command = feed_box::command(GENERATE(words{}, words{"--state", "kept"}));
+  command.insert(command.begin() + 1, {"--rate", "1"});
+  command.insert(command.begin(), KCLXX_TOOL);
+  forked_copy tool = box.start(command, {}, from.get());
+  REQUIRE(::write(to.get(), "1\n2\n3\n4", 7) == 7);
+  CHECK(eventually(
+      [&] { return std::filesystem::exists(box / "out") && box.read("out") == "0 1 1\n"; }));
+  ::kill(tool.pid(), SIGTERM);
+  const auto result = tool.result();
+  CAPTURE(result.err);
+  CHECK(result.status == 1);
+  CHECK(figures_in(result.out) == "4 put, 1 delivered, 1 covered\n");
+  CHECK_THAT(result.err, Contains("kclxx feed: lines that were read and are not covered: 3\n"));
 }
 
 namespace {

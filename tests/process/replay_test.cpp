@@ -300,8 +300,8 @@ os.rmdir('running')
 )");
   }
 
-  /// With a batch of three records for each of the numbers. `started`: empty for a file that has
-  /// only the daemon's lines.
+  /// With a batch of three records for each of the numbers, and first what its child has printed
+  /// when it started. `started`: empty for a file that has only the daemon's lines.
   [[nodiscard]] std::string life(const std::string& name, const std::string& position,
                                  const std::vector<int>& batches,
                                  const std::string& started) const {
@@ -313,7 +313,9 @@ os.rmdir('running')
     std::string text;
     if (!started.empty()) {
       text = R"({"kclxx_transcript":1,"shard":"shardId-000000000007","started":")" + started +
-             "\",\"command\":[\"./child\"]}\n";
+             "\",\"command\":[\"./child\"]}\n"
+             R"({"at":0,"from":"child","text":"a banner"})"
+             "\n";
     }
     for (const std::string& line : lines) {
       text += started.empty() ? line : R"({"at":1,"from":"daemon","line":)" + line + "}";

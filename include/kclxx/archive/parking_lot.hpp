@@ -4,7 +4,9 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <kclxx/archive/commit_log.hpp>
 #include <kclxx/archive/store.hpp>
@@ -21,10 +23,13 @@ class parking_lot final : public kclxx::parking_lot {
   /// Nothing is read or written yet.
   explicit parking_lot(std::shared_ptr<store> store) : store_(std::move(store)) {}
 
-  /// Reads from the store, so that a store that does not answer is known before the first record.
+  /// Reads from the store, so that a store that does not answer is known before the first record,
+  /// and removes what processes have left that were killed while they parked.
   /// Errors: std::system_error.
   void prepare(const shard_context& shard) override {
-    static_cast<void>(store_->get(folder(shard) + "/0"));
+    std::vector<std::string> names = store_->list(folder(shard));
+    std::erase_if(names, [](const std::string& name) { return !name.ends_with(".part"); });
+    store_->remove(names);
   }
   /// Errors: std::system_error.
   /// Blocking: as the store, once for each record.

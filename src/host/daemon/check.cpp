@@ -214,7 +214,9 @@ bool is_unused_by_fan_out(const checked_file& file, const property& entry) {
 /// The whole number of a value. Nothing: it is none, which the daemon's reader tells.
 std::optional<std::int64_t> number_in(const property& entry) {
   std::int64_t number = 0;
-  return read_number(trim_copy(entry.value), number) ? std::optional(number) : std::nullopt;
+  std::string text = trim_copy(entry.value);
+  if (text.starts_with('+')) text.erase(0, 1);  // Java reads it
+  return read_number(text, number) ? std::optional(number) : std::nullopt;
 }
 
 /// Whether the number is at most `last`. 0 is not, since it counts as not set.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cerrno>
 #include <charconv>
 #include <clocale>
@@ -24,6 +25,7 @@
 #include <unistd.h>
 
 #include <boost/algorithm/string/replace.hpp>
+#include <boost/algorithm/string/trim.hpp>
 
 #include "host/packages.hpp"
 #include "io/descriptor.hpp"
@@ -188,21 +190,37 @@ std::string absolute_file(const std::string& name) {
   return path;
 }
 
-/// The user's options of Java, as they are written: on the command line, in the variables that Java
-/// reads, and in the files that one of these names.
-std::string text_of_user_options(const std::vector<std::string>& command_line) {
-  std::string text;
-  for (const std::string& option : command_line) text += option + '\n';
-  for (const char* name : {"JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"}) {
-    text += variable(name) + '\n';
+/// Splits the text of a variable as Java does: at whitespace outside of quotes, which go.
+void append_words(std::vector<std::string>& words, std::string_view text) {
+  std::string word;
+  char quote = '\0';
+  for (const char c : std::string(text) + ' ') {
+    if (quote != '\0' ? c == quote : c == '"' || c == '\'') {
+      quote = quote == '\0' ? c : '\0';
+    } else if (quote != '\0' || std::isspace(static_cast<unsigned char>(c)) == 0) {
+      word += c;
+    } else if (!word.empty()) {
+      words.push_back(std::exchange(word, ""));
+    }
   }
-  static const std::regex named_file(
-      R"((?:^|[\s"'])(?:@|-XX:VMOptionsFile=|-XX:Flags=)([^\s"']+))");
-  const std::string options = text;
-  for (std::sregex_iterator file(options.begin(), options.end(), named_file), end; file != end;
-       ++file) {
-    std::ifstream content((*file)[1].str());  // Java complains of one that cannot be read
-    text.append(std::istreambuf_iterator<char>(content), {}).push_back('\n');
+}
+
+/// The user's options of Java, a line each: on the command line, in the variables that Java reads,
+/// and in the files that one of these names.
+std::string text_of_user_options(std::vector<std::string> words) {
+  for (const char* name : {"JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"}) {
+    append_words(words, variable(name));
+  }
+  std::string text;
+  for (const std::string& word : words) {
+    text += word + '\n';
+    for (const std::string_view option : {"@", "-XX:VMOptionsFile=", "-XX:Flags="}) {
+      if (!word.starts_with(option)) continue;
+      std::ifstream file(word.substr(option.size()));  // Java complains of one that cannot be read
+      std::string content{std::istreambuf_iterator<char>(file), {}};
+      std::erase_if(content, [](char c) { return c == '"' || c == '\'' || c == '\\'; });
+      text += content + '\n';
+    }
   }
   return text;
 }
@@ -350,12 +368,13 @@ std::vector<std::string> java_options(const std::string& given) {
     std::vector<std::string> options;
     std::regex decider;  ///< what the user may write in their place, also in a file of -XX:Flags
   };
-  static const std::string collector = "[+-]Use\\w+GC\\b";
+  static const std::string collector = "[+-](Use\\w+GC|AggressiveHeap)\\b";
   static const std::array choices{
       choice{{"-XX:+UseSerialGC"}, std::regex(collector)},  // Java refuses two collectors
       choice{{"-XX:MaxRAMPercentage=50"},
              std::regex("\\b(MaxRAMPercentage|MaxRAMFraction|MaxHeapSize)=")},
-      choice{{"-XX:MaxNewSize=32m"}, std::regex("-Xmn|\\b(MaxNewSize|NewSize|NewRatio)=")},
+      choice{{"-XX:MaxNewSize=32m"},
+             std::regex(collector + "|-Xmn|\\b(MaxNewSize|NewSize|NewRatio)=")},
       choice{{"-XX:PretenureSizeThreshold=1m"},
              std::regex(collector + "|\\bPretenureSizeThreshold=")},
       // Java refuses a MaxHeapFreeRatio below it.
@@ -429,8 +448,8 @@ properties read_properties(const launch_options& options, const std::string& fil
                                               overrides_in(environment()), options.which());
   for (const property& entry : file_properties) {
     if ((entry.key + entry.value).find('\0') == std::string::npos) continue;
-    throw properties_error(entry.line,
-                           entry.key + " has a NUL, which nothing that it names can have");
+    throw properties_error(entry.line, std::string(entry.key.c_str()) +
+                                           " has a NUL, which nothing that it names can have");
   }
   return file_properties;
 }
@@ -488,8 +507,13 @@ reader_answer ask_reader(const launch_options& options, const properties& file_p
          file_in_memory("properties", write_properties(file_properties))});
     const program_result java = run_program(command);
     answer.readings = parse_readings(java.output);
-    const std::string said = java.output + java.error;
-    if (answer.readings.empty()) answer.why_not = "Java says: " + said.substr(0, said.find('\n'));
+    if (answer.readings.empty()) {
+      static const std::regex announcement("(NOTE: )?Picked up [^\n]*\n");
+      std::string said = std::regex_replace(java.output + java.error, announcement, "");
+      boost::trim(said);
+      boost::replace_all(said, "\n", "; ");
+      answer.why_not = "Java says: " + said;
+    }
   } catch (const command_error& failure) {
     answer.why_not = failure.what();
   }

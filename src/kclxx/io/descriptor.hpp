@@ -15,6 +15,12 @@ auto uninterrupted(const Call& call) {
   return result;
 }
 
+/// Whether the error of a lock or of a folder's fsync says that the kernel or the file system has
+/// no such call. Some file systems of a network have none.
+inline bool is_unsupported(int error) noexcept {
+  return error == EINVAL || error == ENOSYS || error == EOPNOTSUPP || error == ENOLCK;
+}
+
 /// Owns a file descriptor; -1 is none.
 class descriptor {
  public:

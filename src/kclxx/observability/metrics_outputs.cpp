@@ -257,13 +257,15 @@ std::string temporary_suffix() {
 }
 
 /// A writer whose temporary file was removed as that of a killed writer tries again with a further
-/// name: the process that removed it has its lock.
+/// name: the process that removed it has its lock. The tries are limited, since a security module
+/// may refuse each lock with the same error.
 std::error_code metrics_file::write(std::string_view text) {
+  constexpr int most_tries = 10;
   if (!written_) remove_left_temporaries(path_);
   struct stat about {};
   std::string temporary;
   io::descriptor lock;
-  for (bool is_taken = true; is_taken;) {
+  for (int tries = 1;;) {
     temporary = path_ + temporary_suffix();
     // Further users may write to the directory: their files are neither written nor followed.
     lock = io::descriptor(
@@ -272,7 +274,9 @@ std::error_code metrics_file::write(std::string_view text) {
     if (!lock.is_open()) return last_error();
     lock_error_ = lock_whole(lock.get());
     if (::fstat(lock.get(), &about) != 0) return last_error();
-    is_taken = about.st_nlink == 0 || is_held_by_another(lock_error_);
+    const bool is_taken = about.st_nlink == 0 || is_held_by_another(lock_error_);
+    if (!is_taken || tries++ == most_tries) break;
+    ::unlink(temporary.c_str());
   }
   std::error_code error;
   const int fd = ::fcntl(lock.get(), F_DUPFD_CLOEXEC, 0);  // close(2) tells of late errors

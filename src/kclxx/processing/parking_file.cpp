@@ -33,12 +33,6 @@ using std::filesystem::path;
   throw std::system_error(error, std::generic_category(), action + " " + file.string());
 }
 
-/// Whether the error says that a kernel or a file system has no such call. Some file systems of a
-/// network have none.
-bool is_unsupported(int error) {
-  return error == EINVAL || error == ENOSYS || error == EOPNOTSUPP || error == ENOLCK;
-}
-
 /// A file that lines are appended to, locked against other processes.
 class locked_file {
  public:
@@ -96,7 +90,7 @@ class locked_file {
     const path directory = path_.has_parent_path() ? path_.parent_path() : path(".");
     const io::descriptor parent(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (parent.get() >= 0 && ::fsync(parent.get()) == 0) return {};
-    if (parent.get() < 0 || !is_unsupported(errno)) raise("cannot synchronize", directory);
+    if (parent.get() < 0 || !io::is_unsupported(errno)) raise("cannot synchronize", directory);
     return {errno, std::generic_category()};
   }
   /// Why it is not locked though no other process has the lock.
@@ -123,7 +117,7 @@ class locked_file {
     const auto end = shard == nullptr ? shard_context::clock::time_point() : shard->now() + 5s;
     while (::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0) {
       if (errno == EINTR) continue;
-      if (is_unsupported(errno)) {
+      if (io::is_unsupported(errno)) {
         lock_error_ = {errno, std::generic_category()};
         return true;
       }

@@ -161,6 +161,7 @@ feed_state::feed_state(std::string folder, const std::string& division)
   if (!lock_.is_open()) cannot_set_up(name, "opened");
   require_own(name);
   if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) cannot_set_up(name, "locked, so name a folder elsewhere");
     cannot_set_up(folder_ + " is in use by another kclxx feed");
   }
   const std::string text = text_of_file(name);
@@ -259,13 +260,14 @@ class fed_shard {
   /// The checksum of the lines that were counted.
   [[nodiscard]] std::uint64_t checksum() const noexcept { return read_.checksum; }
 
+  /// After stop() the lines are only counted.
   /// Blocking: while the child is too far behind. Errors: std::bad_alloc.
   void put(std::vector<fed_line> lines) {
     std::unique_lock lock(mutex_);
     for (fed_line& line : lines) {
       changed_.wait(lock, [this] { return waiting_bytes_ < max_waiting_bytes || is_stopped_; });
-      if (is_stopped_) return;
       ++put_;
+      if (is_stopped_) continue;
       waiting_bytes_ += size_of(line);
       waiting_.push_back(std::move(line));
       if (waiting_bytes_ >= max_waiting_bytes) changed_.notify_all();
@@ -613,7 +615,8 @@ class feed {
   /// the input may be that of another state, of which nothing must be delivered.
   void begin_once_recognized() {
     const auto is_recognized = [](const fed_shard& shard) { return shard.is_recognized(); };
-    if (!threads_.empty() || !std::all_of(shards_.begin(), shards_.end(), is_recognized)) return;
+    if (!threads_.empty() || is_stopped_) return;
+    if (!std::all_of(shards_.begin(), shards_.end(), is_recognized)) return;
     for (fed_shard& shard : shards_) {
       // The thread takes the lock at its end, so it is counted before it is subtracted.
       const std::lock_guard lock(mutex_);
@@ -682,7 +685,7 @@ class feed {
       if (size == -1 && (errno == EINTR || errno == EAGAIN)) continue;
       if (size == -1) cannot_set_up("stdin", "read");
       splitter.commit(static_cast<std::size_t>(size));
-      for (std::string_view line; !is_stopped_ && splitter.next(line);) take(line, lines);
+      for (std::string_view line; splitter.next(line);) take(line, lines);
       if (size == 0 && !splitter.rest().empty()) take(splitter.take_rest(), lines);
       if (splitter.rest().size() > max_record) refuse();
       hand_over(lines);
@@ -690,6 +693,9 @@ class feed {
       for (const fed_shard& shard : shards_) shard.require_recognized();
       return;
     }
+    stop();  // so that no shard delivers what is put now to be counted
+    if (!splitter.rest().empty()) lines[0].emplace_back();  // a line of which a part was read
+    for (std::size_t i = 0; i < lines.size(); ++i) shards_[i].put(std::move(lines[i]));
   }
 
   void take(std::string_view line, lines_by_shard& lines) {
@@ -746,6 +752,8 @@ class feed {
 
   [[nodiscard]] command_status report() const {
     command_status status = command_status::ok;
+    std::uint64_t left = 0;
+    bool is_told = false;
     for (const fed_shard& shard : shards_) {
       if (shard.error()) std::rethrow_exception(shard.error());
       std::cout << shard.id() << "  " << shard.put_count() << " put, " << shard.delivered()
@@ -754,12 +762,17 @@ class feed {
       if (shard.deaths() == 1) std::cout << "; 1 child died";
       if (shard.deaths() > 1) std::cout << "; " << shard.deaths() << " children died";
       std::cout << "\n";
-      if (shard.covered() < shard.delivered() || shard.was_cancelled()) {
+      is_told = is_told || shard.was_cancelled();
+      left += shard.put_count() - std::min(shard.put_count(), shard.covered());
+      if (shard.covered() < shard.delivered() || shard.was_cancelled() || left > 0) {
         status = std::max(status, command_status::finding);
       }
       if (shard.has_given_up()) status = std::max(status, command_status::child_failed);
     }
     std::cout << std::flush;
+    if (is_stopped_ && !is_told && left > 0 && status == command_status::finding) {
+      std::cerr << "kclxx feed: lines that were read and are not covered: " << left << std::endl;
+    }
     return status;
   }
 

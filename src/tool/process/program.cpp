@@ -224,7 +224,9 @@ bool child_process::leaves_in_time() {
 }
 
 io::descriptor child_process::ended() const {
-  return io::descriptor(::fcntl(end_.get(), F_DUPFD_CLOEXEC, 3));
+  io::descriptor end(::fcntl(end_.get(), F_DUPFD_CLOEXEC, 3));
+  if (!end.is_open()) fail(program_, errno);
+  return end;
 }
 
 void child_process::kill(int signal) const noexcept {

@@ -117,7 +117,11 @@ class replay_input {
       looked_at_ = std::make_unique<rewindable_source>(name_);
       transcript::reader reader(*looked_at_, name_);
       transcript::entry first;
-      if (reader.next(first) && first.kind == transcript::entry_kind::daemon_line) {
+      bool is_found = false;  // a child may write before the daemon does
+      while (!is_found && reader.next(first)) {
+        is_found = first.kind == transcript::entry_kind::daemon_line;
+      }
+      if (is_found) {
         transcript::line_summarizer summarizer;
         const auto summary = summarizer.summarize(first.line);
         const auto* const line = std::get_if<transcript::line_summary>(&summary);

@@ -333,6 +333,19 @@ TEST_CASE("a worker that starts ends the attempt of an earlier one, and removes 
   CHECK(archived(*store) == up_to(2));
 }
 
+TEST_CASE("an object of the log's folder that no log has made is left alone") {
+  const auto store = std::make_shared<memory_store>();
+  const std::string folder = "_kclxx/archiver/clicks/shard-0/";
+  for (const char* name : {"99", "20261129.bak", "000000000002.txt", "000000000007.X.0"}) {
+    store->put_if_absent({folder + name, "stray"});
+  }
+  auto log = log_over(store);
+  log.commit(stream(2).batch(1, 2), files_of);
+  CHECK(archived(*store) == up_to(2));
+  CHECK(store->get(folder + "000000000001"));
+  for (const char* name : {"99", "20261129.bak"}) CHECK(store->get(folder + name));
+}
+
 TEST_CASE("files of a commit that something else has removed are reported") {
   const auto store = std::make_shared<memory_store>();
   store->on_step = [&] {
@@ -375,6 +388,14 @@ TEST_CASE("a folder that no store can have is the fault of its record") {
     } catch (const std::exception& error) {
       CHECK_FALSE(archive::is_outage(error));
     }
+  }
+  try {
+    log.commit(stream(1).batch(1, 1), [](const record_batch&) {
+      return std::vector<archive::file>{{"a", std::string(200, 's'), "x"}};
+    });
+    FAIL("a suffix that is too long was taken");
+  } catch (const std::exception& error) {
+    CHECK_FALSE(archive::is_outage(error));
   }
   CHECK(archive::partition("tenant", "a/b c%\xc3\xa4") == "tenant=a%2Fb%20c%25%C3%A4");
   CHECK_THROWS_AS(archive::partition("tenant", std::string(300, 'a')), std::length_error);

@@ -186,7 +186,7 @@ TEST_CASE("a folder that needs no sync is fit, and a folder that cannot be synce
   const temporary_folder folder;
   const auto store = open_store(folder.path());
   {
-    const failing_fsync of_folder(true, EINVAL);
+    const failing_fsync of_folder(true, GENERATE(EINVAL, ENOSYS, EOPNOTSUPP));
     CHECK(store->put_if_absent({"a/1", "one"}));
   }
   {
@@ -223,6 +223,33 @@ TEST_CASE("a name that is too long for the folder is the fault of its record") {
   } catch (const std::exception& error) {
     CHECK_FALSE(archive::is_outage(error));
   }
+}
+
+TEST_CASE("what a process has left that was killed while it parked is removed at the next start") {
+  const temporary_folder folder;
+  const auto store = open_store(folder.path());
+  const auto lot = std::make_shared<archive::parking_lot>(store);
+  const std::string parked = "_kclxx_parked/unknown/unknown/shard-0/1.0.jsonl";
+  store->put(std::vector<object>{{parked, "{}"}, {parked + ".5f0c.part", "{"}});
+  lot->prepare(*detail::service_access::make<shard_context>({.shard_id = "shard-0"}, nullptr));
+  CHECK(store->list("_kclxx_parked") == names{parked});
+}
+
+TEST_CASE("a commit that is listed and cannot be read is an outage") {
+  const temporary_folder folder;
+  const fs::path log_folder = folder.path() / "_kclxx/unknown/unknown/shard-0";
+  fs::create_directories(log_folder);
+  fs::create_symlink("nowhere", log_folder / "000000000005");
+  archive::commit_log log(open_store(folder.path()), *detail::service_access::make<shard_context>(
+                                                         {.shard_id = "shard-0"}, nullptr));
+  CHECK_THROWS_WITH(log.position(),
+                    Catch::Matchers::Contains("000000000005 is listed, and cannot be read"));
+}
+
+TEST_CASE("a prefix that leaves no room for the names of files is refused") {
+  ::setenv("AWS_REGION", "eu-central-1", 1);
+  CHECK_NOTHROW(open_store("s3://bucket/" + std::string(167, 'p')));
+  CHECK_THROWS_AS(open_store("s3://bucket/" + std::string(168, 'p')), std::invalid_argument);
 }
 
 TEST_CASE("a record that is parked again is one object") {

@@ -2,8 +2,10 @@
 // What watches a session on a thread of its own: observers and the built-in outputs.
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
+#include <cstdarg>
 #include <exception>
 #include <fcntl.h>
 #include <filesystem>
@@ -17,6 +19,7 @@
 #include <string>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <thread>
 #include <unistd.h>
 #include <utility>
@@ -33,6 +36,26 @@
 #include "support/kept_log.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/text.hpp"
+
+namespace {
+
+/// The error of the next calls that lock a file; 0: none.
+std::atomic<int> lock_error;
+
+}  // namespace
+
+// Replaces the function of the C library.
+extern "C" int fcntl(int fd, int command, ...) {
+  va_list arguments;
+  va_start(arguments, command);
+  void* argument = va_arg(arguments, void*);
+  va_end(arguments);
+  if (const int error = lock_error; error != 0 && command == F_OFD_SETLK) {
+    errno = error;
+    return -1;
+  }
+  return static_cast<int>(::syscall(SYS_fcntl, fd, command, argument));
+}
 
 namespace kclxx::observability {
 
@@ -237,6 +260,18 @@ TEST_CASE("a file is locked while its writer lives, and not by those who only re
   CHECK_FALSE(is_locked());
   lock_as_reader();
   CHECK_FALSE(is_locked());
+}
+
+TEST_CASE("a machine that refuses each lock has the metrics, without a lock",
+          "[observability][file]") {
+  const temporary_folder folder;
+  const fs::path path = folder.path() / "kclxx.a.b.prom";
+  metrics_file file(path.string());
+  lock_error = GENERATE(EACCES, EAGAIN, EPERM);
+  CHECK_FALSE(file.write("x\n"));
+  CHECK(file.lock_error().value() == lock_error);
+  lock_error = 0;
+  CHECK(names_in(folder.path()) == std::vector<std::string>{"kclxx.a.b.prom"});
 }
 
 TEST_CASE("the file of the process that has the shard now is not removed",
