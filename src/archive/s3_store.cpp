@@ -441,6 +441,7 @@ class s3_client {
     const std::string url =
         base_ + '/' + url_encoded(key, "/") + (query.empty() ? "" : "?") + query;
     const std::string what = method + " s3://" + bucket_ + '/' + key;
+    const bool is_copy = !headers.empty() && headers.front().starts_with("X-Amz-Copy-Source");
     bool may_be_done = false;
     for (int failures = 1;; ++failures) {
       std::string reason;
@@ -458,8 +459,9 @@ class s3_client {
         const bool is_success = response.status == 200 || response.status == 204;
         // A copy that fails after a while has begun with status 200, and the page of a proxy has
         // it, too. The answer to a PutObject is empty.
-        const bool is_foreign = is_success && method == "PUT" && !response.body.empty() &&
-                                response.body.find("</CopyObjectResult>") == std::string::npos;
+        const bool is_copied = response.body.find("</CopyObjectResult>") != std::string::npos;
+        const bool is_foreign =
+            is_success && method == "PUT" && (is_copy ? !is_copied : !response.body.empty());
         if ((is_success && !is_foreign) ||
             std::find(expected.begin(), expected.end(), response.status) != expected.end()) {
           return response;

@@ -88,8 +88,9 @@ class store {
 /// - those of the EC2 instance (IMDSv2), unless AWS_EC2_METADATA_DISABLED is "true"
 ///
 /// Errors: std::system_error when there is no such folder, or it has no hard links. A bucket is not
-/// asked yet: std::invalid_argument when its name is empty, or no region is set. Later errors have
-/// the server's own words, such as those about a wrong region or clock.
+/// asked yet: std::invalid_argument when its name is empty, PREFIX has more than 167 bytes, or no
+/// region is set. Later errors have the server's own words, such as those about a wrong region or
+/// clock.
 [[nodiscard]] std::shared_ptr<store> open_store(const std::string& location);
 
 /// For failure_policy::is_outage: each std::system_error is an outage, but for a name that is too
