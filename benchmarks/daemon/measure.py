@@ -27,7 +27,7 @@ CHOICES = {"defaults, stock": (None, ["--stock"]), "defaults, ours": (None, []),
 # Bytes of a record, records of one call at full rate, as a backlog gives them (10,000 records, or 10 MB), how many records
 # each of these has, and the share of --megabytes: of small records fewer bytes are as much work.
 SIZES = {"100": (100, 10000, 0, 0.6), "1024": (1024, 10000, 0, 1), "20480": (20480, 500, 0, 1),
-         "aggregated": (100, 1000, 100, 0.2)}
+         "aggregated": (100, 1000, 100, 0.6)}
 HEAPS = range(96, 513, 32)  # MB
 NUMBERS = itertools.count()
 MOST_SECONDS = 600  # in a heap that hardly suffices Java collects for ever

@@ -140,10 +140,7 @@ void commit_log::load() {
       if (!newest) {
         // Since the list was read, another worker has made so many commits that this one is gone.
         // Then the next list has a newer one.
-        if (newest_number_ != missing) {
-          missing = newest_number_;
-          continue;
-        }
+        if (std::exchange(missing, newest_number_) != newest_number_) continue;
         throw std::system_error(std::make_error_code(std::errc::no_such_file_or_directory),
                                 name_of(newest_number_) + " is listed, and cannot be read");
       }

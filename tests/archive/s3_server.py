@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server of S3 for tests, and a proxy before it that does what a network does."""
+"""What tests of the archive need: a server of S3, a proxy before it that does what a network does, mounts of their own."""
+import ctypes
 import http.client
 import os
 import random
@@ -34,6 +35,15 @@ def command(cache, data, port):
         subprocess.run([cache / "moto.part/bin/pip", "-q", "install", MOTO], check=True)
         (cache / "moto.part").rename(cache / "moto")
     return False, [cache / "moto/bin/python", cache / "moto/bin/moto_server", "-H", "127.0.0.1", "-p", str(port)]
+
+
+def own_mounts():
+    """What this process mounts from now on only it and those that it starts see, and it is gone with the last of them,
+    however that ends."""
+    clone_newns = 0x00020000  # sched.h
+    if ctypes.CDLL(None, use_errno=True).unshare(clone_newns) == -1:
+        raise OSError(ctypes.get_errno(), "no mounts of its own")
+    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
 
 
 class Server:

@@ -6,7 +6,7 @@
 
 using namespace kclxx::test;
 
-#ifndef KCLXX_IS_SANITIZED  // which looks for leaks by /proc
+#ifndef KCLXX_IS_SANITIZED  // LeakSanitizer needs /proc
 TEST_CASE("without /proc the daemon is not started, and check judges the keys: one line says so",
           "[daemon][run]") {
   const sandbox box;

@@ -58,6 +58,21 @@ struct feed_box : sandbox {
     const kclxx::io::descriptor file(::open((*this / "input").c_str(), O_RDONLY | O_CLOEXEC));
     return kclxx(command(std::move(arguments), how), {}, file.get());
   }
+  /// With this input, which stays open, and SIGTERM once the line "1" was delivered.
+  [[nodiscard]] forked_result feed_and_stop(const std::string& input, words arguments) const {
+    int ends[2];
+    REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+    const kclxx::io::descriptor from(ends[0]);
+    const kclxx::io::descriptor to(ends[1]);
+    words words_of_feed = command(std::move(arguments));
+    words_of_feed.insert(words_of_feed.begin(), KCLXX_TOOL);
+    forked_copy tool = start(words_of_feed, {}, from.get());
+    REQUIRE(::write(to.get(), input.data(), input.size()) == static_cast<ssize_t>(input.size()));
+    CHECK(eventually(
+        [&] { return std::filesystem::exists(*this / "out") && read("out") == "0 1 1\n"; }));
+    ::kill(tool.pid(), SIGTERM);
+    return tool.result();
+  }
   static words command(words arguments, const words& how = {}) {
     arguments.insert(arguments.begin(), "feed");
     arguments.insert(arguments.end(), {"--", KCLXX_PYTHON, "child.py"});
@@ -328,7 +343,7 @@ TEST_CASE("a transcript of feed has both sides, and is played again", "[feed]") 
   CHECK(box.list("made").size() == 2);
 }
 
-#ifndef KCLXX_IS_SANITIZED  // which looks for leaks by /proc
+#ifndef KCLXX_IS_SANITIZED  // LeakSanitizer needs /proc
 TEST_CASE("without /proc feed and replay go on, and what needs it says so in one line", "[feed]") {
   const feed_box box;
   box.write("lines", "1\n2\n");
@@ -350,19 +365,7 @@ TEST_CASE("without /proc feed and replay go on, and what needs it says so in one
 #endif
 
 TEST_CASE("a line is delivered when it comes, and the first signal asks for a shutdown", "[feed]") {
-  const feed_box box;
-  int pipe[2];
-  REQUIRE(::pipe2(pipe, O_CLOEXEC) == 0);
-  const kclxx::io::descriptor from(pipe[0]);
-  kclxx::io::descriptor to(pipe[1]);
-  words command = feed_box::command({});
-  command.insert(command.begin(), KCLXX_TOOL);
-  forked_copy tool = box.start(command, {}, from.get());
-  REQUIRE(::write(to.get(), "1\n", 2) == 2);
-  CHECK(eventually(
-      [&] { return std::filesystem::exists(box / "out") && box.read("out") == "0 1 1\n"; }));
-  ::kill(tool.pid(), SIGTERM);
-  const auto result = tool.result();
+  const auto result = feed_box().feed_and_stop("1\n", {});
   CAPTURE(result.err);
   CHECK(result.status == 0);
   CHECK(figures_in(result.out) == "1 put, 1 delivered, 1 covered\n");
@@ -370,20 +373,8 @@ TEST_CASE("a line is delivered when it comes, and the first signal asks for a sh
 
 TEST_CASE("after a signal, lines that were read and are not covered are told, with a status",
           "[feed]") {
-  const feed_box box;
-  int pipe[2];
-  REQUIRE(::pipe2(pipe, O_CLOEXEC) == 0);
-  const kclxx::io::descriptor from(pipe[0]);
-  const kclxx::io::descriptor to(pipe[1]);
-  words command = feed_box::command(GENERATE(words{}, words{"--state", "kept"}));
-  command.insert(command.begin() + 1, {"--rate", "1"});
-  command.insert(command.begin(), KCLXX_TOOL);
-  forked_copy tool = box.start(command, {}, from.get());
-  REQUIRE(::write(to.get(), "1\n2\n3\n4", 7) == 7);
-  CHECK(eventually(
-      [&] { return std::filesystem::exists(box / "out") && box.read("out") == "0 1 1\n"; }));
-  ::kill(tool.pid(), SIGTERM);
-  const auto result = tool.result();
+  const words state = GENERATE(words{"--rate", "1"}, words{"--rate", "1", "--state", "kept"});
+  const auto result = feed_box().feed_and_stop("1\n2\n3\n4", state);
   CAPTURE(result.err);
   CHECK(result.status == 1);
   CHECK(figures_in(result.out) == "4 put, 1 delivered, 1 covered\n");

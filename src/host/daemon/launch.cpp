@@ -448,6 +448,7 @@ properties read_properties(const launch_options& options, const std::string& fil
                                               overrides_in(environment()), options.which());
   for (const property& entry : file_properties) {
     if ((entry.key + entry.value).find('\0') == std::string::npos) continue;
+    // A message ends at its first NUL.
     throw properties_error(entry.line, std::string(entry.key.c_str()) +
                                            " has a NUL, which nothing that it names can have");
   }

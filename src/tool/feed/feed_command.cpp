@@ -764,7 +764,7 @@ class feed {
       std::cout << "\n";
       is_told = is_told || shard.was_cancelled();
       left += shard.put_count() - std::min(shard.put_count(), shard.covered());
-      if (shard.covered() < shard.delivered() || shard.was_cancelled() || left > 0) {
+      if (left > 0 || shard.was_cancelled()) {
         status = std::max(status, command_status::finding);
       }
       if (shard.has_given_up()) status = std::max(status, command_status::child_failed);

@@ -8,7 +8,6 @@ file, and in that of its tenant and hour. tests/archive has what needs no daemon
 Needs root, for the disk, which is a tmpfs.
 """
 import collections
-import ctypes
 import errno
 import gzip
 import json
@@ -33,15 +32,6 @@ def event(id):
     return json.dumps({"tenant": "a/b", "at": 3_600_000 * (len(id) % 2) + 1, "id": id})
 
 
-def own_mounts():
-    """What this process mounts from now on only it and those that it starts see, and it is gone with the last of them,
-    however that ends."""
-    clone_newns = 0x00020000  # sched.h
-    if ctypes.CDLL(None, use_errno=True).unshare(clone_newns) == -1:
-        raise OSError(ctypes.get_errno(), "no mounts of its own")
-    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
-
-
 class Archive(chaos_test.Chaos):
     records_a_second, records_a_minute = 200, 8000
 
@@ -58,7 +48,7 @@ class Archive(chaos_test.Chaos):
 
     def application(self, shards, **options):
         if not settings.S3:
-            own_mounts()
+            s3_server.own_mounts()
         app = super().application(shards, **options)
         app.producer.payload = event
         app.processed = lambda: set(self.archived())

@@ -336,14 +336,13 @@ TEST_CASE("a worker that starts ends the attempt of an earlier one, and removes 
 TEST_CASE("an object of the log's folder that no log has made is left alone") {
   const auto store = std::make_shared<memory_store>();
   const std::string folder = "_kclxx/archiver/clicks/shard-0/";
-  for (const char* name : {"99", "20261129.bak", "000000000002.txt", "000000000007.X.0"}) {
-    store->put_if_absent({folder + name, "stray"});
-  }
+  const auto strays = {"99", "20261129.bak", "000000000002.txt", "000000000007.X.0"};
+  for (const char* name : strays) store->put_if_absent({folder + name, "stray"});
   auto log = log_over(store);
   log.commit(stream(2).batch(1, 2), files_of);
   CHECK(archived(*store) == up_to(2));
   CHECK(store->get(folder + "000000000001"));
-  for (const char* name : {"99", "20261129.bak"}) CHECK(store->get(folder + name));
+  for (const char* name : strays) CHECK(store->get(folder + name));
 }
 
 TEST_CASE("files of a commit that something else has removed are reported") {
