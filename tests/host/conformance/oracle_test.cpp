@@ -136,7 +136,7 @@ int main(int argc, char** argv) {
   app.add_option("--random", chosen.random, "Play so many random scripts, each with its seed");
   app.add_option("--seed", chosen.seed, "The first seed")->capture_default_str();
   app.add_flag("--show", chosen.show, "Print every script with the real classes' events");
-  app.add_option("JAVA", chosen.java, "Starts java/Oracle.java: java/run KCLXX KCL")->required();
+  app.add_option("JAVA", chosen.java, "Starts java/Oracle.java: run oracle KCLXX KCL")->required();
   CLI11_PARSE(app, argc, argv);
   try {
     return compare(chosen);
