@@ -56,10 +56,17 @@ must_test() {  # a program with the library, the test kit and GoogleTest
 
 has_host() { grep -q '^KCLXX_BUILD_HOST:BOOL=ON' "$build/CMakeCache.txt"; }
 
+pkg_config() {  # NAME OPTION...: of the installed kclxx
+  PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name kclxx.pc)") pkg-config "${@:2}" "$1"
+}
+
 trap 'status=$?; ((status == 0 || status == 77)) || tail -n 40 "$work/log"' EXIT
 case $mode in
+  fetch_content | debug_mode | parent | missing_dependency) ;;  # the build is not what they are about
+  *) cmake --install "$build" --prefix "$prefix" >"$work/log" 2>&1 ;;
+esac
+case $mode in
   find_package)
-    cmake --install "$build" --prefix "$prefix" >"$work/log" 2>&1
     build_project "$source/tests/package/consumer" -DCMAKE_PREFIX_PATH="$prefix"
     must_answer "$work/program/consumer" '1 records'
     if has_host; then # The tool, and what the README copies for it.
@@ -91,7 +98,6 @@ case $mode in
       done <"$work/$name.files"
       dpkg-deb -x "$deb" "$work/root"
     done
-    cmake --install "$build" --prefix "$prefix" >>"$work/log" 2>&1
     while read -r file; do
       [[ $file == */LICENSE || -e $work/root/usr/local/$file ]] || { echo "in no package: $file"; exit 1; }
     done < <(cd "$prefix" && find . ! -type d)
@@ -111,7 +117,7 @@ case $mode in
     must_answer "$work/program/consumer" '1 records'
     cmake --install "$work/program" >>"$work/log" 2>&1
     for directory in libdir includedir; do
-      found=$(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --variable="$directory" kclxx)
+      found=$(pkg_config kclxx --variable="$directory")
       [[ $found == "$prefix/"* && -d $found ]] || { echo "kclxx.pc: $directory=$found"; exit 1; }
     done
     rm -rf "$work/program"
@@ -130,16 +136,12 @@ case $mode in
     [[ $(ldd "$work/program/word_length_test") == *libkclxx.so* ]] || { echo 'not shared'; exit 1; }
     ;;
   pkg_config)
-    cmake --install "$build" --prefix "$prefix" >"$work/log" 2>&1
-    export PKG_CONFIG_PATH
-    PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name kclxx.pc)")
     # shellcheck disable=SC2046  # the flags are words
     g++ -std=c++20 "$source/tests/package/consumer/consumer.cpp" -o "$work/consumer" \
-      $(pkg-config --cflags --libs kclxx) >>"$work/log" 2>&1
+      $(pkg_config kclxx --cflags --libs) >>"$work/log" 2>&1
     must_answer "$work/consumer" '1 records'
     ;;
   samples)
-    cmake --install "$build" --prefix "$prefix" >"$work/log" 2>&1
     samples=(archive word_count print_records)
     if pkg-config --exists libpqxx; then samples=(clickstream "${samples[@]}"); fi
     for sample in "${samples[@]}"; do
@@ -151,30 +153,24 @@ case $mode in
     build_project "$source/samples/word_count" -DCMAKE_PREFIX_PATH="$prefix" \
       -DWORD_COUNT_BUILD_TESTS=ON
     "$work/program/word_count_test" >>"$work/log" 2>&1
-    export PKG_CONFIG_PATH
-    PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name kclxx-archive.pc)")
     # shellcheck disable=SC2046  # the flags are words
     g++ -std=c++20 "$source"/samples/archive/{main,processor}.cpp -o "$work/archive" \
-      $(pkg-config --cflags --libs kclxx-archive zlib) >>"$work/log" 2>&1
+      $(pkg_config kclxx-archive --cflags --libs) -lz >>"$work/log" 2>&1
     mkdir "$work/archived"
     must_answer "$work/archive" 'parked after 1 attempt' "$work/archived"
     ;;
   googletest)
-    cmake --install "$build" --prefix "$prefix" >"$work/log" 2>&1
     must_test
     # Each symbol is in one of the two libraries, so all of both can be linked.
-    export PKG_CONFIG_PATH
-    PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name kclxx-testing.pc)")
     for all in '' '-Wl,--whole-archive'; do
       # shellcheck disable=SC2046,SC2086  # the flags are words
       g++ -std=c++20 "$source/tests/package/googletest/word_length_test.cpp" -o "$work/tests" \
-        $(pkg-config --cflags kclxx-testing) $all $(pkg-config --libs kclxx-testing) \
+        $(pkg_config kclxx-testing --cflags) $all $(pkg_config kclxx-testing --libs) \
         ${all:+-Wl,--no-whole-archive} -lgtest >>"$work/log" 2>&1
       "$work/tests" >>"$work/log" 2>&1
     done
     ;;
   own_json)
-    cmake --install "$build" --prefix "$prefix" >>"$work/log" 2>&1
     # No symbol of a static library can meet one of the program's: each is in a namespace of ours, or of std.
     ours='[0-9]+kclxx(_boost|_nlohmann)?'
     kind='T[VIST]|Th?[nv]?[0-9_n]+|GV|'
@@ -192,7 +188,6 @@ case $mode in
     ;;
   other_settings)
     # A program that is compiled otherwise does not link, and the linker names the cause.
-    cmake --install "$build" --prefix "$prefix" >>"$work/log" 2>&1
     for library in $(libraries); do
       must_not_link needs_a_libkclxx_compiled_with_GLIBCXX_DEBUG "$library" -D_GLIBCXX_DEBUG
       must_not_link needs_a_libkclxx_compiled_with_GLIBCXX_DEBUG "$library" -D_GLIBCXX_DEBUG -O1 \
@@ -235,7 +230,6 @@ case $mode in
     # The library with the machine's Boost, the program with 1.74; and with 1.74 what the library has of Boost.
     boost174=${OTHER_BOOST-}
     [[ -d $boost174 ]] || { echo 'OTHER_BOOST is not the folder of an unpacked libboost1.74-dev' && exit 77; }
-    cmake --install "$build" --prefix "$prefix" >>"$work/log" 2>&1
     for library in $(libraries); do
       compile "$source/tests/package/other_boost/other_boost.cpp" "$work/other_boost" "$library" \
         -isystem "$boost174/usr/include"
@@ -247,7 +241,6 @@ case $mode in
     ;;
   new)
     # What "kclxx new" makes builds, and its own test passes; as a child it answers.
-    cmake --install "$build" --prefix "$prefix" >"$work/log" 2>&1
     export CMAKE_PREFIX_PATH=$prefix PATH=$prefix/bin:$PATH KCLXX_PARKING_DIR=$work
     for form in each batches class asio json archive; do
       printed='got 5 bytes' arguments=()
