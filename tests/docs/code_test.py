@@ -1,14 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Each block of code in the documents is in a source that is compiled."""
+"""Each block of code in the documents is in a source that is compiled, and the rules of docs/protocol.md have numbers, by
+which code and tests cite them."""
 import json
-import pathlib
 import re
-import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from pages import FENCE, ROOT, blocks, pages  # noqa: E402
+from pages import FENCE, ROOT, blocks, pages
 
 
 def packed(text):
@@ -25,6 +23,17 @@ def compiled_sources():
             name = f"{path.parent.name}/{path.name}" if path.parent.name == "code" else path.name
             if path.suffix == ".hpp" or re.search(rf"\b{re.escape(name)}\b", lists):
                 yield path
+
+
+def cited(*folders):
+    """{rule: a file that cites it}"""
+    result = {}
+    for folder in folders:
+        for path in (ROOT / folder).rglob("*"):
+            if path.is_file():
+                text = path.read_text(encoding="utf-8", errors="replace")
+                result.update((int(number), path) for number in re.findall(r"\bP([1-9]\d{0,2})\b", text))
+    return result
 
 
 class Code(unittest.TestCase):
@@ -57,6 +66,16 @@ class Code(unittest.TestCase):
     def test_json_of_the_documents_is_json(self):
         for path in (ROOT / "docs").rglob("*.json"):
             json.loads(path.read_text())
+
+    def test_each_rule_has_a_number_of_its_own_and_is_cited_by_a_test_and_no_other_is_cited(self):
+        stated = [int(number) for number in
+                  re.findall(r'<a id="p(\d+)"></a>\*\*P\1\*\*', (ROOT / "docs/protocol.md").read_text())]
+        self.assertGreater(len(stated), 50)
+        self.assertEqual(sorted(stated), list(range(1, len(stated) + 1)))
+        unknown = {rule: path for rule, path in cited("include", "src", "tests", "docs", "samples", "properties").items()
+                   if rule not in stated}
+        self.assertEqual(unknown, {})
+        self.assertEqual(set(stated) - set(cited("tests")), set())
 
 
 if __name__ == "__main__":
