@@ -94,13 +94,12 @@ std::string what(const std::string& command, const executable_look& at = look) {
 
 }  // namespace
 
-TEST_CASE("a sound file has no diagnostics", "[diagnostics]") {
+TEST_CASE("a sound file has no diagnostics") {
   CHECK(with("", kcl2).empty());
   CHECK(with("", kcl3).empty());
 }
 
-TEST_CASE("the shipped files have no diagnostics but their program, which is the user's",
-          "[diagnostics]") {
+TEST_CASE("the shipped files have no diagnostics but their program, which is the user's") {
   for (const char* name : {"properties/aws.properties", "properties/local.properties"}) {
     CAPTURE(name);
     const auto entries =
@@ -114,7 +113,7 @@ TEST_CASE("the shipped files have no diagnostics but their program, which is the
   }
 }
 
-TEST_CASE("a diagnostic has its line, the reason and the fix", "[diagnostics]") {
+TEST_CASE("a diagnostic has its line, the reason and the fix") {
   const auto found = checked(sound(kcl3) + "\n\nmaxRecord=5\n");
   REQUIRE(found.size() == 1);
   CHECK(found.front() == diagnostic{severity::warning, 12, "", "maxRecord is not a key of KCL 3.x",
@@ -122,7 +121,7 @@ TEST_CASE("a diagnostic has its line, the reason and the fix", "[diagnostics]") 
                                     "Did you mean maxRecords?"});
 }
 
-TEST_CASE("a mis-cased key is named with its right spelling", "[diagnostics]") {
+TEST_CASE("a mis-cased key is named with its right spelling") {
   const auto found = checked(sound(kcl3) + "MetricsLevel=NONE\nDynamoDBEndpoint=x");
   REQUIRE(found.size() == 2);
   CHECK(found[0].what == "MetricsLevel is misspelt: keys are case-sensitive");
@@ -130,21 +129,20 @@ TEST_CASE("a mis-cased key is named with its right spelling", "[diagnostics]") {
   CHECK(found[1].fix == "Write dynamoDBEndpoint.");
 }
 
-TEST_CASE("each major version takes some keys in other cases, too", "[diagnostics]") {
+TEST_CASE("each major version takes some keys in other cases, too") {
   CHECK(with("aWSCREDENTIALSproviderDynamoDB=DefaultCredentialsProvider").empty());
   CHECK(contains(with("AwsCredentialsProviderdynamodb=x"), "misspelt"));
   CHECK(contains(with("StreamName=x"), "misspelt"));
   CHECK(contains(with("awsCredentialsProvider=x", kcl2), "misspelt"));
 }
 
-TEST_CASE("a key of another major version is named as that", "[diagnostics]") {
+TEST_CASE("a key of another major version is named as that") {
   CHECK(contains(with("clientVersionConfig=CLIENT_VERSION_CONFIG_3X", kcl2),
                  "is a key of KCL 3.x, not of KCL 2.x"));
   CHECK(contains(with("maxCacheByteSize=1"), "is not a key of KCL 3.x"));
 }
 
-TEST_CASE("the step after which KCL 2 cannot be used is a warning, and the one before needs 3.5",
-          "[diagnostics]") {
+TEST_CASE("the step after which KCL 2 cannot be used is a warning, and the one before needs 3.5") {
   const std::string step = "clientVersionConfig=CLIENT_VERSION_CONFIG_COMPATIBLE_WITH_2X";
   const auto found = [&](const std::string& line, const std::string& core) {
     const auto entries = parse_properties(sound(kcl3) + line);
@@ -165,12 +163,12 @@ TEST_CASE("the step after which KCL 2 cannot be used is a warning, and the one b
   CHECK(found("clientVersionConfig=CLIENT_VERSION_CONFIG_3X", "").empty());
 }
 
-TEST_CASE("keys inside the AWS clients are left alone", "[diagnostics]") {
+TEST_CASE("keys inside the AWS clients are left alone") {
   CHECK(with("cloudWatchClient.endpointOverride=http://127.0.0.1:1").empty());
   CHECK(contains(with("kinesisClient.=x"), "not a key"));
 }
 
-TEST_CASE("what must be there and is not is an error", "[diagnostics]") {
+TEST_CASE("what must be there and is not is an error") {
   for (const char* key : {"executableName", "applicationName", "streamName"}) {
     for (const kcl_choice& kcl : {kcl2, kcl3}) {
       const auto found = without(key, kcl);
@@ -185,7 +183,7 @@ TEST_CASE("what must be there and is not is an error", "[diagnostics]") {
   CHECK(contains(with("applicationName=  \nstreamName="), "streamName is empty"));
 }
 
-TEST_CASE("defaults that are seldom what is wanted are warnings", "[diagnostics][P33]") {
+TEST_CASE("defaults that are seldom what is wanted are warnings", "[P33]") {
   const auto warned = [](const std::string& key, const std::string& why) {
     const auto found = without(key);
     REQUIRE(found.size() == 1);
@@ -202,8 +200,7 @@ TEST_CASE("defaults that are seldom what is wanted are warnings", "[diagnostics]
   CHECK_FALSE(contains(with("retrievalMode=DEFAULT\nmaxRecords=10"), "retrievalMode is DEFAULT"));
 }
 
-TEST_CASE("a missing regionName is no problem when AWS_REGION or each client has one",
-          "[diagnostics]") {
+TEST_CASE("a missing regionName is no problem when AWS_REGION or each client has one") {
   auto entries = parse_properties(sound(kcl3));
   std::erase_if(entries, [](const property& property) { return property.key == "regionName"; });
   CHECK(check(entries, {look, false}).size() == 1);
@@ -216,7 +213,7 @@ TEST_CASE("a missing regionName is no problem when AWS_REGION or each client has
   CHECK(check(entries, {look}).empty());
 }
 
-TEST_CASE("the executable is looked for as the daemon would start it", "[diagnostics]") {
+TEST_CASE("the executable is looked for as the daemon would start it") {
   CHECK(what("/bin/child").empty());
   CHECK(what("/bin/child  with arguments").empty());
   CHECK(contains(what("/bin/absent 1"), "\"/bin/absent\", which is not there"));
@@ -227,7 +224,7 @@ TEST_CASE("the executable is looked for as the daemon would start it", "[diagnos
   CHECK(contains(what("$HOME/child"), "quotes, ~ or $"));
 }
 
-TEST_CASE("after kclxx-share the program is looked for", "[diagnostics]") {
+TEST_CASE("after kclxx-share the program is looked for") {
   const auto with_launcher = [](const std::string& program) {
     return program == "kclxx-share" || program == "/opt/kclxx-share" ? executable_state::ok
                                                                      : look(program);
@@ -241,8 +238,8 @@ TEST_CASE("after kclxx-share the program is looked for", "[diagnostics]") {
   CHECK(contains(what("/absent/kclxx-share /bin/child"), "\"/absent/kclxx-share\", which is not"));
 }
 
-TEST_CASE("after kclxx capture the program is looked for, and kclxx-share goes with it in no order",
-          "[diagnostics]") {
+TEST_CASE(
+    "after kclxx capture the program is looked for, and kclxx-share goes with it in no order") {
   const auto with_tool = [](const std::string& program) {
     return program == "kclxx" || program == "kclxx-share" ? executable_state::ok : look(program);
   };
@@ -257,7 +254,7 @@ TEST_CASE("after kclxx capture the program is looked for, and kclxx-share goes w
   CHECK(contains(what("kclxx capture --output captured --"), "names kclxx and no program"));
 }
 
-TEST_CASE("a program that is elsewhere is not looked for, but its name is", "[diagnostics]") {
+TEST_CASE("a program that is elsewhere is not looked for, but its name is") {
   const auto what = [](const std::string& command) { return ::what(command, look_at_name); };
   CHECK(what("./nope 1").empty());
   CHECK(what("kclxx-share ./nope").empty());
@@ -267,7 +264,7 @@ TEST_CASE("a program that is elsewhere is not looked for, but its name is", "[di
   CHECK(contains(what("\"my program\" 1"), "has quotes, ~ or $"));
 }
 
-TEST_CASE("what only a shell understands is a warning", "[diagnostics]") {
+TEST_CASE("what only a shell understands is a warning") {
   for (const char* argument : {"\"a b\"", "> log", "2>&1", "| tee log", "1 &", "&& next", "'x'"}) {
     CAPTURE(argument);
     const auto found = found_in(std::string("/bin/child ") + argument);
@@ -278,7 +275,7 @@ TEST_CASE("what only a shell understands is a warning", "[diagnostics]") {
   CHECK(found_in("/bin/child --a=b -- x_1 /c:d,e 2a>b " + std::string(1 << 20, 'a')).empty());
 }
 
-TEST_CASE("keys of the way to read that is not used are a warning", "[diagnostics]") {
+TEST_CASE("keys of the way to read that is not used are a warning") {
   CHECK(contains(with("fanoutConfig.consumerName=me"), "fanoutConfig.consumerName has no effect"));
   CHECK(contains(with("retrievalMode=FANOUT\nidleTimeBetweenReadsInMillis=500"),
                  "idleTimeBetweenReadsInMillis has no effect"));
@@ -286,7 +283,7 @@ TEST_CASE("keys of the way to read that is not used are a warning", "[diagnostic
   CHECK(with("idleTimeBetweenReadsInMillis=500").empty());
 }
 
-TEST_CASE("regionName is held against streamArn", "[diagnostics]") {
+TEST_CASE("regionName is held against streamArn") {
   const std::string arn = "streamArn=arn:aws:kinesis:REGION:123456789012:stream/stream";
   const auto in = [&](const std::string& region) {
     std::string text = arn;
@@ -296,13 +293,13 @@ TEST_CASE("regionName is held against streamArn", "[diagnostics]") {
   CHECK(in("eu-central-1").empty());
 }
 
-TEST_CASE("a byte order mark is named, and not taken for a key", "[diagnostics]") {
+TEST_CASE("a byte order mark is named, and not taken for a key") {
   const auto found = checked("\xef\xbb\xbf" + sound(kcl3));
   REQUIRE(found.size() == 2);  // the key behind it is missing
   CHECK(found.front().what == "the file begins with a byte order mark");
 }
 
-TEST_CASE("a key that is there twice is mentioned where it does not count", "[diagnostics]") {
+TEST_CASE("a key that is there twice is mentioned where it does not count") {
   const auto found = checked("maxRecords=1\n" + sound(kcl3) + "maxRecords=2\n");
   REQUIRE(found.size() == 1);
   CHECK(found.front().line == 1);
@@ -310,7 +307,7 @@ TEST_CASE("a key that is there twice is mentioned where it does not count", "[di
   CHECK(found.front().what == "maxRecords is repeated (line 11)");
 }
 
-TEST_CASE("two keys for one field are named, since their order is undefined", "[diagnostics]") {
+TEST_CASE("two keys for one field are named, since their order is undefined") {
   CHECK(contains(with("workerId=a\nworkerIdentifier=b"),
                  "workerId is set together with workerIdentifier"));
   CHECK(contains(with("initialPositionInStreamExtended=1600000000"), "is set together with"));
@@ -328,7 +325,7 @@ TEST_CASE("two keys for one field are named, since their order is undefined", "[
   CHECK(contains(with("awsCredentialsProvider=DefaultCredentialsProvider"), "is repeated as"));
 }
 
-TEST_CASE("what has no effect is a warning, what stops the daemon an error", "[diagnostics]") {
+TEST_CASE("what has no effect is a warning, what stops the daemon an error") {
   CHECK(contains(with("validateSequenceNumberBeforeCheckpointing=false"), "warning: "));
   CHECK(contains(with("initialLeaseTableReadCapacity=50"), "has no effect"));
   CHECK(contains(with("initialLeaseTableWriteCapacity=50", kcl2), "has no effect"));
@@ -340,7 +337,7 @@ TEST_CASE("what has no effect is a warning, what stops the daemon an error", "[d
   CHECK(contains(with("shardPrioritization=x"), "error: shardPrioritization cannot be set"));
 }
 
-TEST_CASE("a diagnostic of the environment names the variable", "[diagnostics]") {
+TEST_CASE("a diagnostic of the environment names the variable") {
   auto entries = parse_properties(sound(kcl3));
   entries.push_back({"maxRecords", "$N", 0, "KCLXX_PROPERTY_maxRecords"});
   const auto found = check(entries, {look});
@@ -348,7 +345,7 @@ TEST_CASE("a diagnostic of the environment names the variable", "[diagnostics]")
   CHECK(found.front().origin == "KCLXX_PROPERTY_maxRecords");
 }
 
-TEST_CASE("each key is in the table once", "[diagnostics]") {
+TEST_CASE("each key is in the table once") {
   std::map<std::string_view, int> count;
   for (const property_row& row : property_table()) ++count[row.key];
   for (const auto& [key, n] : count) {
@@ -357,7 +354,7 @@ TEST_CASE("each key is in the table once", "[diagnostics]") {
   }
 }
 
-TEST_CASE("a version of the KCL that should not be used any more is named", "[daemon][check]") {
+TEST_CASE("a version of the KCL that should not be used any more is named") {
   const auto found_for = [](const char* version) {
     return check(parse_properties(sound(kcl2)), {look, false, *kcl_choice::parse(version)});
   };
@@ -369,7 +366,7 @@ TEST_CASE("a version of the KCL that should not be used any more is named", "[da
   for (const char* good : {"2", "2.6.1", "2.10.0"}) CHECK(found_for(good).empty());
 }
 
-TEST_CASE("the tested versions are those of the checksums and the Maven project", "[daemon]") {
+TEST_CASE("the tested versions are those of the checksums and the Maven project") {
   for (const kcl_version which : {kcl_version::kcl2, kcl_version::kcl3}) {
     const auto [core, daemon] = tested_parts(which);
     const std::string sums(jars_of(which).checksums);
@@ -383,7 +380,7 @@ TEST_CASE("the tested versions are those of the checksums and the Maven project"
   }
 }
 
-TEST_CASE("a variable in a value is named: nobody expands it", "[diagnostics]") {
+TEST_CASE("a variable in a value is named: nobody expands it") {
   for (const char* line :
        {"workerId=$HOSTNAME", "workerId=${HOSTNAME}", "workerId={{ ansible_hostname }}",
         "workerId=%COMPUTERNAME%", "kinesisEndpoint=http://${LOCALSTACK_HOST}:4566",
@@ -400,7 +397,7 @@ TEST_CASE("a variable in a value is named: nobody expands it", "[diagnostics]") 
   }
 }
 
-TEST_CASE("a name that AWS refuses is named", "[diagnostics]") {
+TEST_CASE("a name that AWS refuses is named") {
   CHECK(contains(with("applicationName=a b"), "error: applicationName cannot name a table"));
   CHECK(contains(with("applicationName=ab"), "error: "));
   CHECK(with("applicationName=a b\ntableName=a_b").find("error") == std::string::npos);
@@ -415,7 +412,7 @@ TEST_CASE("a name that AWS refuses is named", "[diagnostics]") {
   CHECK_FALSE(contains(with("streamArn=" + table), "regionName"));
 }
 
-TEST_CASE("classes of AWS's first SDK are named with KCL 3", "[diagnostics]") {
+TEST_CASE("classes of AWS's first SDK are named with KCL 3") {
   for (const char* name : {"DefaultAWSCredentialsProviderChain",
                            "com.amazonaws.auth.DefaultAWSCredentialsProviderChain",
                            "DefaultCredentialsProvider, com.amazonaws.auth.X"}) {
@@ -424,7 +421,7 @@ TEST_CASE("classes of AWS's first SDK are named with KCL 3", "[diagnostics]") {
   }
 }
 
-TEST_CASE("what the daemon's own reader refuses is an error, with its words", "[diagnostics]") {
+TEST_CASE("what the daemon's own reader refuses is an error, with its words") {
   const std::string stops = read_as(
       "warns\t\tUnable to construct any provider with name X\n"
       "stops\t\tIllegalArgumentException: No credential providers were specified.\n");
@@ -437,7 +434,7 @@ TEST_CASE("what the daemon's own reader refuses is an error, with its words", "[
   CHECK(read_as("Picked up JAVA_TOOL_OPTIONS: -Da=b\n").empty());
 }
 
-TEST_CASE("a value that the daemon reads as another one is named with it", "[diagnostics]") {
+TEST_CASE("a value that the daemon reads as another one is named with it") {
   CHECK(
       read_as("reads\tmaxRecords\t0\nunset\tmaxRecords\t0\n", "maxRecords=10 # ten") ==
       "warning: maxRecords is \"10 # ten\", which the daemon reads as 0\nIt counts as not set: the "
@@ -451,14 +448,14 @@ TEST_CASE("a value that the daemon reads as another one is named with it", "[dia
             .empty());
 }
 
-TEST_CASE("the reader tells whether the daemon fans out", "[diagnostics]") {
+TEST_CASE("the reader tells whether the daemon fans out") {
   CHECK(
       contains(read_as("retrieval\t\tFANOUT\n", "retrievalMode=DEFAULT\nmaxRecords=5"), "billed"));
   CHECK(read_as("retrieval\t\tPOLLING\n", "retrievalMode=DEFAULT").empty());
   CHECK(with("retrievalMode=DEFAULT\nretryGetRecordsInSeconds=5").empty());
 }
 
-TEST_CASE("a heap that a backlog does not fit in is named with what it needs", "[diagnostics]") {
+TEST_CASE("a heap that a backlog does not fit in is named with what it needs") {
   CHECK(contains(read_as("", "", 256), "warning: a heap of 256 MB has room for 1 shards"));
   CHECK(read_as("", "", 420).empty());
   CHECK(contains(read_as("", "", 419), "has room for 3 shards"));
@@ -476,7 +473,7 @@ TEST_CASE("a heap that a backlog does not fit in is named with what it needs", "
                  "a heap of 259 MB has room for 3 shards"));
 }
 
-TEST_CASE("a negative number is named, whatever the key, and once", "[diagnostics]") {
+TEST_CASE("a negative number is named, whatever the key, and once") {
   CHECK(contains(read_as("negative\ttaskBackoffTimeMillis\t-7\n", "taskBackoffTimeMillis=-7"),
                  "warning: taskBackoffTimeMillis is -7\nThe daemon takes a negative time"));
   const std::string once = read_as("negative\ttimeoutInSeconds\t-1\n", "timeoutInSeconds=-1");
@@ -485,8 +482,7 @@ TEST_CASE("a negative number is named, whatever the key, and once", "[diagnostic
 }
 
 TEST_CASE(
-    "a time that Java's schedules refuse, or in which a busy worker loses its leases, is named",
-    "[diagnostics]") {
+    "a time that Java's schedules refuse, or in which a busy worker loses its leases, is named") {
   CHECK(contains(with("failoverTimeMillis=-5"), "error: failoverTimeMillis is -5"));
   CHECK(contains(with("failoverTimeMillis=77"), "error: failoverTimeMillis is 77"));
   CHECK(contains(with("failoverTimeMillis=78"), "warning: failoverTimeMillis is 78"));
@@ -496,7 +492,7 @@ TEST_CASE(
   CHECK(with("leaseAssignmentIntervalMillis=52").empty());
 }
 
-TEST_CASE("a time of more than a day is named, whatever the key and its unit", "[diagnostics]") {
+TEST_CASE("a time of more than a day is named, whatever the key and its unit") {
   CHECK(with("parentShardPollIntervalMillis=86400000").empty());
   CHECK(contains(with("parentShardPollIntervalMillis=86400001"), "more than a day"));
   CHECK(contains(with("millisBehindLatestThresholdForReducedTps=86400001"), "more than a day"));
@@ -506,7 +502,7 @@ TEST_CASE("a time of more than a day is named, whatever the key and its unit", "
                  "more than a day"));
 }
 
-TEST_CASE("a pool of fewer threads than the shards need is named", "[diagnostics]") {
+TEST_CASE("a pool of fewer threads than the shards need is named") {
   const std::string hangs = "every shard hangs";
   CHECK(contains(with("maxActiveThreads=1"), hangs));
   CHECK(contains(with("maxActiveThreads=100"), hangs));  // of 99 shards
@@ -517,8 +513,7 @@ TEST_CASE("a pool of fewer threads than the shards need is named", "[diagnostics
   CHECK(with("maxActiveThreads=-1").empty());
 }
 
-TEST_CASE("a key of newer daemons is no misspelt one, and known where the fetched one reads it",
-          "[diagnostics]") {
+TEST_CASE("a key of newer daemons is no misspelt one, and known where the fetched one reads it") {
   const std::string line = "migrateAllEntitiesToLeaseTable=true";
   CHECK(contains(with(line), "is a key of newer daemons than the one that is fetched"));
   CHECK(read_as("knows\tmigrateAllEntitiesToLeaseTable\t\n", line).empty());
@@ -526,7 +521,7 @@ TEST_CASE("a key of newer daemons is no misspelt one, and known where the fetche
   CHECK(contains(with("keyOfTomorrow=1"), "is not a key of KCL 3.x"));
 }
 
-TEST_CASE("many diagnostics come in the file's order", "[diagnostics]") {
+TEST_CASE("many diagnostics come in the file's order") {
   std::string lines;
   for (int i = 0; i < 20'000; ++i) lines += "maxRecords=1\n";
   const auto found = checked(lines + sound(kcl3));
@@ -535,14 +530,14 @@ TEST_CASE("many diagnostics come in the file's order", "[diagnostics]") {
   CHECK(found.back().line == 19'999);
 }
 
-TEST_CASE("the stream of the ARN comes first", "[launch]") {
+TEST_CASE("the stream of the ARN comes first") {
   const auto entries = parse_properties(
       "streamName=other\nstreamArn=arn:aws:kinesis:eu-central-1:123456789012:stream/mine");
   CHECK(stream_name(entries, kcl_version::kcl2) == "mine");
   CHECK(stream_name(entries, kcl_version::kcl3) == "mine");
 }
 
-TEST_CASE("the daemon and its children get the same worker id", "[launch]") {
+TEST_CASE("the daemon and its children get the same worker id") {
   auto none = parse_properties("applicationName=app\nworkerId=");
   CHECK(settle_worker_id(none, kcl_version::kcl3, "made") == "made");
   CHECK(write_properties(none) == "applicationName=app\nworkerId=made\n");
@@ -551,14 +546,14 @@ TEST_CASE("the daemon and its children get the same worker id", "[launch]") {
   CHECK(write_properties(set) == "workerId=mine\n");
 }
 
-TEST_CASE("the shipped logging keeps the children's stderr out of the daemon's log", "[launch]") {
+TEST_CASE("the shipped logging keeps the children's stderr out of the daemon's log") {
   CHECK(
       embedded::logback.find(
           R"(<logger name="software.amazon.kinesis.multilang.DrainChildSTDERRTask" level="OFF"/>)") !=
       std::string_view::npos);
 }
 
-TEST_CASE("a worker that gives up is ended with the last cause, in one line", "[daemon]") {
+TEST_CASE("a worker that gives up is ended with the last cause, in one line") {
   const auto end = explain(
       ": Unable to initialize after 20 attempts. Shutting down. java.lang.RuntimeException: "
       "java.lang.IllegalStateException: AssignmentMode is not initialized at a.b.C(C.java:1)");
@@ -571,12 +566,12 @@ TEST_CASE("a worker that gives up is ended with the last cause, in one line", "[
         start_failure{"the worker could not be initialized", true});
 }
 
-TEST_CASE("a daemon of several streams names the worker that gives up", "[daemon][streams]") {
+TEST_CASE("a daemon of several streams names the worker that gives up") {
   CHECK(explain("events: Unable to initialize after 3 attempts. Shutting down.") ==
         start_failure{"the worker of events could not be initialized", true});
 }
 
-TEST_CASE("other failures of a worker are left to the daemon's own words", "[daemon]") {
+TEST_CASE("other failures of a worker are left to the daemon's own words") {
   CHECK_FALSE(explain(": Worker.run caught exception, sleeping for 1000 milli seconds! a.b.C: no"));
   CHECK_FALSE(explain(": Caught exception when initializing LeaseCoordinator a.b.C: no"));
   CHECK_FALSE(explain(""));

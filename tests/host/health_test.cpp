@@ -67,8 +67,7 @@ class metrics_folder {
 
 }  // namespace
 
-TEST_CASE("a child is alive until its callback runs for too long, and its death is not its fault",
-          "[process][health]") {
+TEST_CASE("a child is alive until its callback runs for too long, and its death is not its fault") {
   const metrics_folder folder;
   scripted_daemon daemon(
       {child, "fast_metrics"},
@@ -96,8 +95,7 @@ TEST_CASE("a child is alive until its callback runs for too long, and its death 
              Contains("no handler is stuck in 0 shards; 1 left by processes that have ended"));
 }
 
-TEST_CASE("a file that is not written any more is stale while its process lives",
-          "[process][health]") {
+TEST_CASE("a file that is not written any more is stale while its process lives") {
   metrics_folder folder;
   folder.write(figures(0, 77), 3s);
   CHECK(health(folder.path()).status == 0);
@@ -116,7 +114,7 @@ TEST_CASE("a file that is not written any more is stale while its process lives"
   CHECK_THAT(ended.out, Contains("1 left by processes that have ended"));
 }
 
-TEST_CASE("a process counts whose number is of another pid namespace", "[process][health]") {
+TEST_CASE("a process counts whose number is of another pid namespace") {
   metrics_folder folder;
   const pid_t ended = ::fork();
   if (ended == 0) std::_Exit(0);
@@ -127,7 +125,7 @@ TEST_CASE("a process counts whose number is of another pid namespace", "[process
   CHECK_THAT(stuck.out, Contains("shardId-5 is stuck"));
 }
 
-TEST_CASE("how far a shard is behind does not count, nor a wait for a retry", "[process][health]") {
+TEST_CASE("how far a shard is behind does not count, nor a wait for a retry") {
   metrics_folder folder;
   folder.write(figures(date() + 60, ::getpid()));
   const auto found = health(folder.path());
@@ -139,7 +137,7 @@ TEST_CASE("how far a shard is behind does not count, nor a wait for a retry", "[
   CHECK(health(folder.path()).status == 0);
 }
 
-TEST_CASE("an outage is told, and is no fault of the shard", "[process][health]") {
+TEST_CASE("an outage is told, and is no fault of the shard") {
   metrics_folder folder;
   folder.write(figures(0, ::getpid()) + "kclxx_circuit_open{shard=\"shardId-5\"} 1\n");
   const auto seen = health(folder.path());
@@ -147,8 +145,7 @@ TEST_CASE("an outage is told, and is no fault of the shard", "[process][health]"
   CHECK_THAT(seen.out, Contains("in 1 shard; 1 of them in an outage (the circuit is open)"));
 }
 
-TEST_CASE("a stranger's lock on the file of a process that has ended changes nothing",
-          "[process][health]") {
+TEST_CASE("a stranger's lock on the file of a process that has ended changes nothing") {
   metrics_folder folder;
   folder.write(figures(0, 4711), 600s);
   CHECK(health(folder.path()).status == 1);
@@ -164,8 +161,7 @@ TEST_CASE("a stranger's lock on the file of a process that has ended changes not
              Contains("no handler is stuck in 0 shards; 1 left by processes that have ended"));
 }
 
-TEST_CASE("without the file system's locks a process that writes no more is no healthy one",
-          "[process][health]") {
+TEST_CASE("without the file system's locks a process that writes no more is no healthy one") {
   metrics_folder folder;
   const sandbox box;
   const auto health_without_locks = [&] {
@@ -191,8 +187,7 @@ TEST_CASE("without the file system's locks a process that writes no more is no h
   CHECK_THAT(ended.out, Contains("1 left by processes that have ended"));
 }
 
-TEST_CASE("health reads regular files alone, and no more than a file of metrics can have",
-          "[process][health]") {
+TEST_CASE("health reads regular files alone, and no more than a file of metrics can have") {
   metrics_folder folder;
   SECTION("not a device behind a link") {
     fs::create_symlink("/dev/zero", folder.file());
@@ -210,7 +205,7 @@ TEST_CASE("health reads regular files alone, and no more than a file of metrics 
   CHECK(health(folder.path()).status == 1);
 }
 
-TEST_CASE("what health cannot use is named", "[process][health]") {
+TEST_CASE("what health cannot use is named") {
   metrics_folder folder;
   const auto empty = health(folder.path());
   CHECK(empty.status == 1);

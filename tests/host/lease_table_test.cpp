@@ -66,8 +66,7 @@ std::string error_of(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a shard can have the positions of its own records, and of no other shard's",
-          "[leases]") {
+TEST_CASE("a shard can have the positions of its own records, and of no other shard's") {
   // The stream and the record of "Getting started" in AWS's documents.
   const std::string first = "49546986683135544286507457935754639466300920667981217794";
   const std::string record = "49546986683135544286507457936321625675700192471156785154";
@@ -114,8 +113,7 @@ std::vector<stream_shard> shards_of_table() {
 
 }  // namespace
 
-TEST_CASE("rows of another stream are told in one line: two streams under one applicationName",
-          "[leases]") {
+TEST_CASE("rows of another stream are told in one line: two streams under one applicationName") {
   const std::string begin = "rows that the stream clicks cannot have: ";
   CHECK_FALSE(has_note(seen_beside(shards_of_table()), true, ""));
   CHECK_FALSE(has_note(seen_beside({}), true, ""));  // not known
@@ -144,8 +142,7 @@ TEST_CASE("rows of another stream are told in one line: two streams under one ap
   CHECK_FALSE(has_note(seen(ended), true, ""));
 }
 
-TEST_CASE("1: an owner that has not renewed for the interval is stuck, and not before",
-          "[leases]") {
+TEST_CASE("1: an owner that has not renewed for the interval is stuck, and not before") {
   const picture early = seen("owner_killed", {0, 11});
   CHECK(shard(early, 0).state == lease_state::held);
   CHECK(shard(early, 0).is_moving == std::nullopt);
@@ -157,8 +154,7 @@ TEST_CASE("1: an owner that has not renewed for the interval is stuck, and not b
   CHECK(contains(shard(late, 0).cause, "host-1 has not renewed it for 12 s"));
 }
 
-TEST_CASE("2: a lease without an owner (removed) is free, and stuck when nobody takes it",
-          "[leases]") {
+TEST_CASE("2: a lease without an owner (removed) is free, and stuck when nobody takes it") {
   scan free = table("owner_killed");
   free.leases[1].owner.clear();
   CHECK(shard(seen(free), 1).state == lease_state::free);
@@ -168,14 +164,14 @@ TEST_CASE("2: a lease without an owner (removed) is free, and stuck when nobody 
   CHECK(shard(late, 1).cause == "no worker has it: if none runs, start one");
 }
 
-TEST_CASE("a free lease names the leader that has yet to assign it", "[leases]") {
+TEST_CASE("a free lease names the leader that has yet to assign it") {
   scan free = table("leader_killed_1");
   free.leases[1].owner.clear();
   CHECK(shard(seen(free), 1).cause ==
         "no worker has it: the leader host-1 has yet to assign it; if none runs, start one");
 }
 
-TEST_CASE("a shard whose row is gone is stuck, and named by its hash keys", "[leases]") {
+TEST_CASE("a shard whose row is gone is stuck, and named by its hash keys") {
   const auto of = [](const std::vector<std::pair<std::string, std::string>>& ranges,
                      const std::string& attributes = "") {
     std::string items;
@@ -222,12 +218,12 @@ TEST_CASE("a shard whose row is gone is stuck, and named by its hash keys", "[le
   CHECK_FALSE(has_note(scans.look(), true, "no lease covers"));
 }
 
-TEST_CASE("shards that kclxx local knows to have no lease are named", "[leases]") {
+TEST_CASE("shards that kclxx local knows to have no lease are named") {
   CHECK(has_note(seen(parse_scan(R"({"Items":[],"kclxxUnleased":["shardId-1"]})")), true,
                  "the shard shardId-1 has no lease"));
 }
 
-TEST_CASE("3: a hand-over is one for 35 s, and then a checkpointOwner that stayed", "[leases]") {
+TEST_CASE("3: a hand-over is one for 35 s, and then a checkpointOwner that stayed") {
   const picture early = seen("hand_over", {0, 34});
   std::optional<shard_state> handed;
   for (const shard_state& shard : early.shards) {
@@ -245,8 +241,7 @@ TEST_CASE("3: a hand-over is one for 35 s, and then a checkpointOwner that staye
   }
 }
 
-TEST_CASE("4: a shard at its end is fine with children, and stuck without (their rows removed)",
-          "[leases]") {
+TEST_CASE("4: a shard at its end is fine with children, and stuck without (their rows removed)") {
   CHECK(shard(seen("children"), 0).state == lease_state::ended);
   CHECK(shard(seen("children"), 0).is_moving == std::nullopt);
   scan rows = table("children");
@@ -257,7 +252,7 @@ TEST_CASE("4: a shard at its end is fine with children, and stuck without (their
   CHECK(contains(shard(without, 0).cause, "none of its children has a lease"));
 }
 
-TEST_CASE("5: a child waits until its parent has ended (which was made undone)", "[leases]") {
+TEST_CASE("5: a child waits until its parent has ended (which was made undone)") {
   scan rows = table("children");
   rows.leases[0].sequence_number = rows.leases[1].sequence_number;
   const picture now = seen(rows);
@@ -266,7 +261,7 @@ TEST_CASE("5: a child waits until its parent has ended (which was made undone)",
   CHECK_FALSE(now.is_stuck());
 }
 
-TEST_CASE("6: a leader that has ended is named, though its lock is still there", "[leases]") {
+TEST_CASE("6: a leader that has ended is named, though its lock is still there") {
   observation scans(12s);
   scans.add(table("leader_killed_1"), 0s);
   CHECK_FALSE(has_note(scans.look(), true, ""));
@@ -278,7 +273,7 @@ TEST_CASE("6: a leader that has ended is named, though its lock is still there",
   CHECK(shard(late, 3).state == lease_state::ok);
 }
 
-TEST_CASE("7: a table of KCL 3 without a leader's row (removed) has no leader", "[leases]") {
+TEST_CASE("7: a table of KCL 3 without a leader's row (removed) has no leader") {
   scan rows = table("leader_killed_2");
   rows.leader.reset();
   CHECK(has_note(seen(rows), true, "no worker is the leader"));
@@ -287,7 +282,7 @@ TEST_CASE("7: a table of KCL 3 without a leader's row (removed) has no leader", 
                  "leader to give it to another"));
 }
 
-TEST_CASE("8: rows that KCL 2 cannot read are named, and who can take a lease then", "[leases]") {
+TEST_CASE("8: rows that KCL 2 cannot read are named, and who can take a lease then") {
   const picture table = seen("mixed_fleet", {0, 12});
   CHECK(table.client_version == "CLIENT_VERSION_UPGRADE_FROM_2X");
   CHECK(table.other_rows == std::vector<std::string>{"Migration3.0", "host-2"});
@@ -295,13 +290,13 @@ TEST_CASE("8: rows that KCL 2 cannot read are named, and who can take a lease th
                  "start a worker of KCL 3 if none runs; KCL 2 cannot take it"));
 }
 
-TEST_CASE("9: an empty table tells that no worker has begun", "[leases]") {
+TEST_CASE("9: an empty table tells that no worker has begun") {
   for (const scan& rows : {parse_scan(R"({"Items": []})"), table("only_version")}) {
     CHECK(has_note(seen(rows), true, "the table has no lease: no worker has begun"));
   }
 }
 
-TEST_CASE("10: counters that move are fine, however old the checkpoint is", "[leases]") {
+TEST_CASE("10: counters that move are fine, however old the checkpoint is") {
   observation scans(12s);
   scans.add(table("moving_1"), 0s);
   scans.add(table("moving_2"), 4s);
@@ -317,12 +312,12 @@ TEST_CASE("10: counters that move are fine, however old the checkpoint is", "[le
   CHECK_FALSE(contains(text, "one scan"));
 }
 
-TEST_CASE("one scan does not tell what moves, and says so", "[leases]") {
+TEST_CASE("one scan does not tell what moves, and says so") {
   CHECK(has_note(seen("moving_1"), false, "is not known from one scan"));
   CHECK(shard(seen("moving_1"), 0).is_moving == std::nullopt);
 }
 
-TEST_CASE("leader and version of KCL 3.0 to 3.4 come from the table beside", "[leases]") {
+TEST_CASE("leader and version of KCL 3.0 to 3.4 come from the table beside") {
   scan rows = table("kcl_3_4");
   CHECK_FALSE(rows.leader);
   rows.add_coordinator_state(text_of("kcl_3_4-CoordinatorState"));
@@ -335,7 +330,7 @@ TEST_CASE("leader and version of KCL 3.0 to 3.4 come from the table beside", "[l
   }
 }
 
-TEST_CASE("what is no scan, or not all of one, is told with its place", "[leases]") {
+TEST_CASE("what is no scan, or not all of one, is told with its place") {
   const std::string lease = R"({"Items": [{"leaseKey": {"S": "s"}, "leaseCounter": {"N": "1"}, )";
   CHECK(error_of(" \n") == "it is empty");
   CHECK(error_of("{\"Items\":\n [") == "it is no JSON: wrong or cut off at line 2, column 3");
@@ -362,7 +357,7 @@ TEST_CASE("what is no scan, or not all of one, is told with its place", "[leases
         "it is nested deeper than 100 levels");
 }
 
-TEST_CASE("the table aligns its columns, and shows no control characters", "[leases]") {
+TEST_CASE("the table aligns its columns, and shows no control characters") {
   scan rows;
   rows.leases.push_back({"shardId-0", "a\x1b[31m", "", 7, "TRIM_HORIZON", "0", {}});
   rows.leases.push_back({"shardId-1", "", "", 12345, std::string(56, '4'), "2", {}});
@@ -386,8 +381,7 @@ TEST_CASE("the table aligns its columns, and shows no control characters", "[lea
             "\t2\t-\t12345\t-\t-\t-\t-\tfree\tno worker has it: if none runs, start one\n");
 }
 
-TEST_CASE("no form shows anything that a terminal could obey, or that makes a row or a field",
-          "[leases]") {
+TEST_CASE("no form shows anything that a terminal could obey, or that makes a row or a field") {
   const std::string bad = kclxx::test::obeyed_text();
   scan rows;
   rows.leases.push_back({bad, bad, bad, 7, bad, bad, {bad}});
@@ -410,8 +404,7 @@ TEST_CASE("no form shows anything that a terminal could obey, or that makes a ro
   CHECK(std::count(table.begin(), table.end(), '\n') < 8);
 }
 
-TEST_CASE("each worker has a line: its leases, the oldest checkpoint, and the lag that is known",
-          "[leases]") {
+TEST_CASE("each worker has a line: its leases, the oldest checkpoint, and the lag that is known") {
   scan rows = table("hand_over");
   for (lease& row : rows.leases) row.owner = row.shard.ends_with("0") ? "host-2" : "host-1";
   rows.leases[1].sequence_number = "SHARD_END";
@@ -428,7 +421,7 @@ TEST_CASE("each worker has a line: its leases, the oldest checkpoint, and the la
                  R"({"worker":"host-1","leases":1,"oldest_checkpoint_age_seconds":5},)"));
 }
 
-TEST_CASE("JSON has what the table has", "[leases]") {
+TEST_CASE("JSON has what the table has") {
   const std::string text = to_json(seen("owner_killed", {0, 12}), "my-app", 0, true);
   CHECK(text.find('\n') == text.size() - 1);
   for (const char* part :
@@ -483,7 +476,7 @@ class played_shard {
 
 }  // namespace
 
-TEST_CASE("from the position of a time on all later records come, and no earlier one", "[leases]") {
+TEST_CASE("from the position of a time on all later records come, and no earlier one") {
   const bool has_ended = GENERATE(false, true);
   std::vector<instant> arrivals;
   // Several of one millisecond, a burst, a day without any, and then one.
@@ -506,7 +499,7 @@ TEST_CASE("from the position of a time on all later records come, and no earlier
   CHECK(find_position(empty.reader(), instant(5)).checkpoint == "TRIM_HORIZON");
 }
 
-TEST_CASE("a time has a zone, and what aws prints is a time in each of its versions", "[leases]") {
+TEST_CASE("a time has a zone, and what aws prints is a time in each of its versions") {
   CHECK(parse_instant("1970-01-02T00:00:00Z") == 24h);
   CHECK(parse_instant("2018-12-17T22:10:50.987000+00:00") == instant(1545084650987));
   CHECK(parse_instant("2018-12-17T23:40:50.9+01:30") == instant(1545084650900));

@@ -51,7 +51,7 @@ forked_result from_stdin(const std::string& text, std::vector<std::string> optio
 
 }  // namespace
 
-TEST_CASE("aws is asked twice, with its options, and a counter that moves is fine", "[leases]") {
+TEST_CASE("aws is asked twice, with its options, and a counter that moves is fine") {
   const aws_box box("wc -l < $HOME/asked | tr -d '\\n'");
   const auto found = box.kclxx({"leases", "my-app", "--interval", "0.2", "--region", "eu-north-1",
                                 "--profile", "p", "--endpoint-url", "http://127.0.0.1:1"});
@@ -67,7 +67,7 @@ TEST_CASE("aws is asked twice, with its options, and a counter that moves is fin
                                       options));
 }
 
-TEST_CASE("a counter that stands still is stuck, and the exit status tells", "[leases]") {
+TEST_CASE("a counter that stands still is stuck, and the exit status tells") {
   const aws_box box("printf 7");
   const auto found = box.kclxx({"leases", "my-app", "--interval", "0.2"});
   CHECK(found.status == 1);
@@ -77,7 +77,7 @@ TEST_CASE("a counter that stands still is stuck, and the exit status tells", "[l
   CHECK(contains(json.out, "\"stuck\": true"));
 }
 
-TEST_CASE("a watch goes on until its reader leaves", "[leases]") {
+TEST_CASE("a watch goes on until its reader leaves") {
   const aws_box box("printf 7");
   box.program("bin/watched", std::string("{ ") + KCLXX_TOOL +
                                  " leases my-app --watch --json --interval 0.1; echo $? "
@@ -90,7 +90,7 @@ TEST_CASE("a watch goes on until its reader leaves", "[leases]") {
   CHECK(!box.read("status").empty());
 }
 
-TEST_CASE("a scan from stdin is shown once, and says what it does not tell", "[leases]") {
+TEST_CASE("a scan from stdin is shown once, and says what it does not tell") {
   const auto found = from_stdin(scan_with("7"));
   CHECK(found.status == 0);
   CHECK(found.out.starts_with("stdin\nshard "));
@@ -99,7 +99,7 @@ TEST_CASE("a scan from stdin is shown once, and says what it does not tell", "[l
   CHECK(from_stdin(R"({"Items": []})").status == 1);
 }
 
-TEST_CASE("what cannot be read is told in one line", "[leases]") {
+TEST_CASE("what cannot be read is told in one line") {
   const auto is_told = [](const forked_result& found, int status, const std::string& text) {
     CAPTURE(found.err);
     CHECK(found.status == status);
@@ -172,8 +172,8 @@ const std::string a_minute_later = "2026-01-01T00:01:00Z";
 
 }  // namespace
 
-TEST_CASE("a rewind shows the record before the time and how much comes again, and writes nothing",
-          "[leases]") {
+TEST_CASE(
+    "a rewind shows the record before the time and how much comes again, and writes nothing") {
   const rewind_box box(rewind_box::row("shardId-1", "103"));
   const auto seen = box.rewind({"--rewind", a_minute_later});
   CAPTURE(seen.out, seen.err);
@@ -185,7 +185,7 @@ TEST_CASE("a rewind shows the record before the time and how much comes again, a
   CHECK(contains(box.read("asked"), "--stream-name clicks --shard-id shardId-1"));
 }
 
-TEST_CASE("a rewind takes the lease away and moves it, if the row is as it was read", "[leases]") {
+TEST_CASE("a rewind takes the lease away and moves it, if the row is as it was read") {
   const rewind_box box(rewind_box::row("shardId-1", "103"));
   const auto seen = box.rewind({"--rewind", a_minute_later, "--yes"});
   CAPTURE(seen.out, seen.err);
@@ -230,7 +230,7 @@ TEST_CASE("a rewind takes the lease away and moves it, if the row is as it was r
   CHECK(box.read("updates") == update + second);
 }
 
-TEST_CASE("a rewind writes nothing while a worker renews the lease", "[leases]") {
+TEST_CASE("a rewind writes nothing while a worker renews the lease") {
   const rewind_box box(rewind_box::row("shardId-1", "103"));
   box.show(rewind_box::row("shardId-1", "103", "8"), "next");
   const auto seen = box.rewind({"--rewind", "TRIM_HORIZON", "--yes"});
@@ -239,7 +239,7 @@ TEST_CASE("a rewind writes nothing while a worker renews the lease", "[leases]")
   CHECK_FALSE(box.has_written());
 }
 
-TEST_CASE("a row that changes between the read and the write stays as it is", "[leases]") {
+TEST_CASE("a row that changes between the read and the write stays as it is") {
   const rewind_box box(rewind_box::row("shardId-1", "103"));
   box.write("changed", "");
   const auto seen = box.rewind({"--rewind", "TRIM_HORIZON", "--yes"});
@@ -248,7 +248,7 @@ TEST_CASE("a row that changes between the read and the write stays as it is", "[
   CHECK(contains(seen.out, "0 of 1 rows were written"));
 }
 
-TEST_CASE("how many rows were written is told when aws fails between them", "[leases]") {
+TEST_CASE("how many rows were written is told when aws fails between them") {
   const rewind_box box(
       rewind_box::row("shardId-1", "103") + ", " + rewind_box::row("shardId-2", "103"),
       R"({"ShardId": "shardId-1"}, {"ShardId": "shardId-2"})");
@@ -258,7 +258,7 @@ TEST_CASE("how many rows were written is told when aws fails between them", "[le
   CHECK(contains(seen.out, "1 of 2 rows were written\n"));
 }
 
-TEST_CASE("a file whose rows have no positions is not restored", "[leases]") {
+TEST_CASE("a file whose rows have no positions is not restored") {
   const rewind_box box(rewind_box::row("shardId-1", "101"));
   const auto restored = [&](const std::string& number, const std::string& sub) {
     box.write("rows.json",
@@ -281,7 +281,7 @@ TEST_CASE("a file whose rows have no positions is not restored", "[leases]") {
   CHECK_FALSE(box.has_written());
 }
 
-TEST_CASE("with a stream the leases of another stream are told in one line", "[leases]") {
+TEST_CASE("with a stream the leases of another stream are told in one line") {
   const rewind_box box(
       rewind_box::row("shardId-1", "103") + ", " + rewind_box::row("shardId-2", "103"),
       R"({"ShardId": "shardId-1", "SequenceNumberRange": {)"
@@ -307,7 +307,7 @@ TEST_CASE("with a stream the leases of another stream are told in one line", "[l
   CHECK(contains(garbled.err, "kclxx leases: what aws kinesis prints: it is no object\n"));
 }
 
-TEST_CASE("each kind of row has its outcome in a rewind", "[leases]") {
+TEST_CASE("each kind of row has its outcome in a rewind") {
   const auto of = [](const std::string& rows, std::vector<std::string> options,
                      const std::string& shards = R"({"ShardId": "shardId-1"})") {
     const rewind_box box(rows, shards);
@@ -348,7 +348,7 @@ TEST_CASE("each kind of row has its outcome in a rewind", "[leases]") {
   CHECK(contains(without_row.out, "nothing was written\n"));
 }
 
-TEST_CASE("what a rewind cannot use is told in one line", "[leases]") {
+TEST_CASE("what a rewind cannot use is told in one line") {
   const rewind_box box(rewind_box::row("shardId-1", "103"));
   const auto is_told = [&](std::vector<std::string> options, int status, const std::string& text) {
     const auto seen = box.rewind(std::move(options));

@@ -7,8 +7,7 @@
 using namespace kclxx::test;
 
 #ifndef KCLXX_IS_SANITIZED  // LeakSanitizer needs /proc
-TEST_CASE("without /proc the daemon is not started, and check judges the keys: one line says so",
-          "[daemon][run]") {
+TEST_CASE("without /proc the daemon is not started, and check judges the keys: one line says so") {
   const sandbox box;
   box.program("bin/java", "echo java\n");
   box.write("jars/amazon-kinesis-client-multilang-0.jar", "");

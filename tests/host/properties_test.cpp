@@ -23,7 +23,7 @@ pairs parsed(std::string_view text) { return pairs_of(parse_properties(text)); }
 
 }  // namespace
 
-TEST_CASE("a key ends at =, : or a blank", "[properties]") {
+TEST_CASE("a key ends at =, : or a blank") {
   const pairs expected{{"key", "value"}};
   for (const char* text : {"key=value", "key:value", "key value", "key = value", "\t key\f:\fvalue",
                            "key\tvalue\n", "key value\r\n", "\n\r\n  key=value\r"}) {
@@ -37,16 +37,16 @@ TEST_CASE("a key ends at =, : or a blank", "[properties]") {
   CHECK(parsed("=value") == pairs{{"", "value"}});
 }
 
-TEST_CASE("blanks after a value belong to it", "[properties]") {
+TEST_CASE("blanks after a value belong to it") {
   CHECK(parsed("key=value \n") == pairs{{"key", "value "}});
   CHECK(parsed("key=value # no comment") == pairs{{"key", "value # no comment"}});
 }
 
-TEST_CASE("# and ! begin a comment where a line begins", "[properties]") {
+TEST_CASE("# and ! begin a comment where a line begins") {
   CHECK(parsed("# a=1\n  ! b=2\\\nc=3\n") == pairs{{"c", "3"}});
 }
 
-TEST_CASE("an odd number of backslashes continues a line", "[properties]") {
+TEST_CASE("an odd number of backslashes continues a line") {
   CHECK(parsed("a=1,\\\n  2,\\\r\n\t3") == pairs{{"a", "1,2,3"}});
   CHECK(parsed("a=1\\\\\nb=2") == pairs{{"a", "1\\"}, {"b", "2"}});
   CHECK(parsed("a=1\\\n# no comment") == pairs{{"a", "1# no comment"}});
@@ -57,14 +57,14 @@ TEST_CASE("an odd number of backslashes continues a line", "[properties]") {
   CHECK(parsed("\\\r\n").empty());
 }
 
-TEST_CASE("escapes are Java's", "[properties]") {
+TEST_CASE("escapes are Java's") {
   CHECK(parsed("a=\\t\\n\\r\\f\\q\\\\") == pairs{{"a", "\t\n\r\fq\\"}});
   CHECK(parsed("a=\\u0041\\u00e9") == pairs{{"a", "A\u00e9"}});
   CHECK(parsed("a=\\ud83d\\ude00") == pairs{{"a", "\U0001F600"}});
   CHECK(parsed("a=\xe9") == pairs{{"a", "\u00e9"}});
 }
 
-TEST_CASE("a \\u without four digits is refused with its line", "[properties]") {
+TEST_CASE("a \\u without four digits is refused with its line") {
   for (const char* text :
        {"\n\na=\\u12", "\n\na=\\u12g4", "\n\na=\\u\\11F", "\n\nb\\u=", "\n\na=x\\\n\\u00"}) {
     CAPTURE(text);
@@ -77,7 +77,7 @@ TEST_CASE("a \\u without four digits is refused with its line", "[properties]") 
   }
 }
 
-TEST_CASE("a property knows the line it begins on", "[properties]") {
+TEST_CASE("a property knows the line it begins on") {
   const auto entries = parse_properties("# 1\r\na=\\\r\n  1\n\n! 5\r b=2\rc=3");
   REQUIRE(entries.size() == 3);
   CHECK(entries[0].line == 2);
@@ -85,7 +85,7 @@ TEST_CASE("a property knows the line it begins on", "[properties]") {
   CHECK(entries[2].line == 7);
 }
 
-TEST_CASE("of a key that is there twice the last one is found", "[properties]") {
+TEST_CASE("of a key that is there twice the last one is found") {
   const auto entries = parse_properties("a=1\nb=2\na=3");
   CHECK(entries.size() == 3);
   REQUIRE(find(entries, "a", kcl_version::kcl3) != nullptr);
@@ -93,7 +93,7 @@ TEST_CASE("of a key that is there twice the last one is found", "[properties]") 
   CHECK(find(entries, "A", kcl_version::kcl3) == nullptr);
 }
 
-TEST_CASE("what is written is read as the same", "[properties]") {
+TEST_CASE("what is written is read as the same") {
   const pairs hard{{"a b", " leading, trailing "},    {"#x", "!y"}, {"=:", "\\ \t\n\r\f"},
                    {"k\u00e9y", "\U0001F600 \u20ac"}, {"", ""},     {"u0041", "\\u0041"}};
   properties entries;
@@ -105,7 +105,7 @@ TEST_CASE("what is written is read as the same", "[properties]") {
                              "abcdefghijklmnopqrstuvwxyz{|}~") == std::string::npos);
 }
 
-TEST_CASE("the environment overrides keys, with two underscores for a dot", "[properties]") {
+TEST_CASE("the environment overrides keys, with two underscores for a dot") {
   const auto overrides = overrides_in(
       {"PATH=/bin", "KCLXX_PROPERTY_maxRecords=5", "KCLXX_PROPERTY_kinesisClient__region=a=b",
        "KCLXX_PROPERTY_fanoutConfig.consumerName=me", "KCLXX_PROPERTY_tableName="});
@@ -123,7 +123,7 @@ TEST_CASE("the environment overrides keys, with two underscores for a dot", "[pr
               {"maxRecords", "5"}});
 }
 
-TEST_CASE("an override replaces the key in every spelling that the daemon takes", "[properties]") {
+TEST_CASE("an override replaces the key in every spelling that the daemon takes") {
   const auto file = parse_properties("AwsCredentialsProvider=a\nMaxRecords=1");
   const auto overrides =
       overrides_in({"KCLXX_PROPERTY_awsCredentialsProvider=b", "KCLXX_PROPERTY_maxRecords=2"});
@@ -131,8 +131,7 @@ TEST_CASE("an override replaces the key in every spelling that the daemon takes"
         pairs{{"MaxRecords", "1"}, {"awsCredentialsProvider", "b"}, {"maxRecords", "2"}});
 }
 
-TEST_CASE("an empty override of a key that is neither there nor known stays, as a mistake",
-          "[properties]") {
+TEST_CASE("an empty override of a key that is neither there nor known stays, as a mistake") {
   const auto file = parse_properties("unknown=a\nmaxRecords=1");
   const auto overrides =
       overrides_in({"KCLXX_PROPERTY_unknown=", "KCLXX_PROPERTY_maxRecord=",
