@@ -1,4 +1,4 @@
-# Sourced by scripts/demo and by tests: named steps, one clear line on failure, background programs that never outlive
+# Sourced by scripts/demo and scripts/lib/demo-replay: named steps, one clear line on failure, background programs that never outlive
 # the script, and whether word_count has counted right.
 
 step_name=start

@@ -1,9 +1,10 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
-"""Where a new application begins: at a time, by the recipe of docs/host/moving.md, and at the end of the stream. A shard is
-split meanwhile."""
+"""Where a new application begins: at a time, by the recipe of docs/host/moving.md, and at the end of the stream, while a
+shard is split; and at the begin of a stream that was split and merged."""
 from harness import verdict
 from harness.case import DaemonCase, main
+from harness.journal import SHARD_END
 
 MARGIN = 2  # seconds: the recipe's minutes
 
@@ -63,6 +64,22 @@ class Start(DaemonCase):
         self.check_all(application, expected)
         self.figures(f"{len(before)} records put before the start, none of which came, and {len(expected)} once the "
                      "worker had its leases, which all came; a split")
+
+    def test_at_the_begin_of_a_resharded_stream_each_record_comes_once(self):
+        application = self.application(1, make_leases=False)
+        producer, stream = application.producer, application.stream
+        producer.put_round()
+        halves = self.split(stream)
+        producer.put_round()
+        stream.merge(*sorted((shard for shard in stream.shards() if shard.id in halves), key=lambda shard: shard.low))
+        producer.put_round()
+        application.start_worker("new", "--checkpoint-every", "300")
+        self.settle(application)
+        duplicates, _ = self.check(application)
+        self.assertEqual(duplicates, 0)
+        ended = [lease for lease in application.leases.read().values() if lease.checkpoint == SHARD_END]
+        self.assertEqual(len(ended), 3)
+        self.figures(f"{len(producer.put)} records of 4 shards, of which a split and a merge have closed 3")
 
     def split(self, stream):
         """Splits one of the shards, and returns the two that follow it."""

@@ -38,8 +38,8 @@ def writes_version(kcl, properties):
 class Worker:
     """A daemon, started as a user starts it: `kclxx daemon run`, or another host."""
 
-    def __init__(self, applications, name, child_options, properties):
-        """The first application has the log, and its directory is the worker's."""
+    def __init__(self, applications, name, child_options, properties, inside):
+        """The first application has the log, and its directory is the worker's. `inside`: the command that starts it."""
         first = applications[0]
         self.name, self.kcl = name, major_version(first.kcl)
         self.writes_version = writes_version(first.kcl, properties)
@@ -48,7 +48,7 @@ class Worker:
         java = ["-Daws.cborEnabled=false"] if first.kinesis_proxy else []
         options = [*(["--stock"] if settings.STOCK else []), "--kcl", first.kcl, "--heap", "256m", "--", *java]
         command = [*settings.HOST, *files] if settings.HOST else [settings.TOOL, "daemon", "run", *files, *options]
-        self.process = Process(command, first.directory / f"{name}.log", first.directory,
+        self.process = Process([*inside, *command], first.directory / f"{name}.log", first.directory,
                                {**os.environ, **first.environment})
 
     def _write_properties(self, application, folder, child_options, properties):
@@ -141,7 +141,7 @@ class Application:
         self.workers = []
         self._expected = set()  # workers that are to be there
 
-    def start_worker(self, name, *child_options, others=(), **properties):
+    def start_worker(self, name, *child_options, others=(), inside=(), **properties):
         """`others`: applications whose streams the same daemon reads."""
         applications = [self, *others]
         if writes_version(self.kcl, properties) and any(
@@ -154,7 +154,7 @@ class Application:
         # What is tested with every change e2e.fetch has fetched, for all.
         if not settings.HOST and (not settings.SERVICES or str(self.kcl) not in settings.KCL_VERSIONS):
             subprocess.run([settings.TOOL, "daemon", "fetch", "--kcl", str(self.kcl)], stdin=subprocess.DEVNULL, check=True)
-        worker = Worker(applications, name, child_options, properties)
+        worker = Worker(applications, name, child_options, properties, inside)
         for application in applications:
             application.workers.append(worker)
         self._expected.add(worker)
