@@ -1,5 +1,5 @@
-# Sourced by scripts/demo and scripts/lib/demo-replay: named steps, one clear line on failure, background programs that never outlive
-# the script, and whether word_count has counted right.
+# Sourced by scripts/demo and scripts/lib/demo-replay: named steps, one clear line on failure, background programs
+# that never outlive the script, and whether word_count has counted right.
 
 step_name=start
 step_start=$SECONDS

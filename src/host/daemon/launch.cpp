@@ -51,6 +51,42 @@ constexpr std::size_t head_size = 1024;
     ::pause();  // a full pipe keeps Java in the call that logs, before it leaves with status 0
 }
 
+/// ": " and the text of the exception in a line, without the place where it was thrown; empty: the
+/// line has no exception.
+std::string cause_in(std::string_view line) {
+  constexpr std::string_view begin = " java.lang.RuntimeException: ";
+  const auto at = line.find(begin);
+  if (at == std::string_view::npos) return "";
+  line.remove_prefix(at + begin.size());
+  return ": " + std::string(line.substr(0, line.find(" at ")));
+}
+
+struct start_failure {
+  std::string what;     ///< with the remedy, in one line
+  bool is_end = false;  ///< the worker is about to leave, with status 0
+};
+
+/// What one of the failures that properties/logback.xml hands to the guard means: a line
+/// "APPLICATION: MESSAGE", where the application is only there when the daemon has several streams.
+/// Nothing: the daemon's own words are enough.
+std::optional<start_failure> explain(std::string_view line) {
+  const auto message = line.find(": ");
+  if (message == std::string_view::npos) return std::nullopt;
+  const std::string worker =
+      message == 0 ? "the worker" : "the worker of " + std::string(line.substr(0, message));
+  line.remove_prefix(message + 2);
+  const bool is_end = line.starts_with("Unable to initialize after");
+  if (line.find("leaseCounter is marked non-null but is null") != std::string_view::npos) {
+    return start_failure{"the lease table has rows of KCL 3, which KCL 2 cannot read, so " +
+                             worker +
+                             " takes no shards: use --kcl 3, or remove these rows "
+                             "(docs/host/moving.md#back-to-kcl-2)",
+                         is_end};
+  }
+  if (!is_end) return std::nullopt;
+  return start_failure{worker + " could not be initialized" + cause_in(line), true};
+}
+
 /// Judges each line of the failures as soon as it is long enough, and at its end at the latest.
 class failure_reader {
  public:
@@ -99,16 +135,6 @@ class failure_reader {
     if (count <= 0) ::_exit(0);
     reader.take({chunk.data(), static_cast<std::size_t>(count)});
   }
-}
-
-/// ": " and the text of the exception in a line, without the place where it was thrown; empty: the
-/// line has no exception.
-std::string cause_in(std::string_view line) {
-  constexpr std::string_view begin = " java.lang.RuntimeException: ";
-  const auto at = line.find(begin);
-  if (at == std::string_view::npos) return "";
-  line.remove_prefix(at + begin.size());
-  return ": " + std::string(line.substr(0, line.find(" at ")));
 }
 
 /// A worker that the KCL cannot initialize leaves with status 0, as if all were well. This starts a
@@ -170,6 +196,20 @@ std::string why_stock(const launch_options& options,
   if (!own_jar) return "kclxx's were not compiled: kclxx daemon fetch needs a JDK for it";
   return is_as_compiled(*own_jar) ? "" : own_jar->string() + " is not as it was compiled";
 }
+
+struct launch_settings {
+  kcl_version which = kcl_version::kcl3;  ///< for the keys of the properties
+  std::string java;                       ///< the program
+  std::string class_path;
+  /// Why only AWS's classes run. Empty: those of src/host/java run the daemon.
+  std::string why_stock;
+  bool has_own_writer = false;  ///< src/host/java/BatchMessageWriter.java may write the batches
+  std::vector<std::string> properties_files;  ///< one for each stream
+  std::string logging_file;
+  std::vector<std::string> java_options;  ///< the user's, which come after ours
+  /// The text of all options that the user gives Java: ours give way to these.
+  std::string user_options;
+};
 
 /// Sets the class path to the files that were compared, and to no others.
 void set_class_path(const launch_options& options, launch_settings& settings) {
@@ -335,26 +375,9 @@ void listen_to_sigterm() {
   ::sigprocmask(SIG_UNBLOCK, &term, nullptr);
 }
 
-}  // namespace
-
-std::optional<start_failure> explain(std::string_view line) {
-  const auto message = line.find(": ");
-  if (message == std::string_view::npos) return std::nullopt;
-  const std::string worker =
-      message == 0 ? "the worker" : "the worker of " + std::string(line.substr(0, message));
-  line.remove_prefix(message + 2);
-  const bool is_end = line.starts_with("Unable to initialize after");
-  if (line.find("leaseCounter is marked non-null but is null") != std::string_view::npos) {
-    return start_failure{"the lease table has rows of KCL 3, which KCL 2 cannot read, so " +
-                             worker +
-                             " takes no shards: use --kcl 3, or remove these rows "
-                             "(docs/host/moving.md#back-to-kcl-2)",
-                         is_end};
-  }
-  if (!is_end) return std::nullopt;
-  return start_failure{worker + " could not be initialized" + cause_in(line), true};
-}
-
+/// The options of Java that are ours, without those that an option in the text `given`, the user's,
+/// decides. What they save was measured: docs/host/daemon.md. Java 8 knows all since its update
+/// 191.
 std::vector<std::string> java_options(const std::string& given) {
   // Garbage is what costs at a high rate. A call's records come in arrays of some MiB and are dead
   // after it. The serial collector takes least for them, if it does not copy the arrays, and has
@@ -393,23 +416,33 @@ std::vector<std::string> java_options(const std::string& given) {
   return chosen;
 }
 
-std::string settle_worker_id(properties& file, kcl_version kcl, const std::string& id_if_none) {
+/// Sets the worker id, unless the properties have one under either of the two keys that KCL 2.x and
+/// 3.x have for it. It has one key afterwards.
+void settle_worker_id(properties& file, kcl_version kcl) {
   std::string id = value_of(file, "workerId", kcl);
   if (id.empty()) id = value_of(file, "workerIdentifier", kcl);
-  if (id.empty()) id = id_if_none;
+  if (id.empty()) id = new_worker_id();
   std::erase_if(file, [](const property& entry) {
     return entry.key == "workerId" || entry.key == "workerIdentifier";
   });
-  file.push_back({"workerId", id, 0, "worker id"});
-  return id;
+  file.push_back({"workerId", std::move(id), 0, ""});
 }
 
+/// The stream's name; with KCL 2.x and 3.x an ARN comes first. Empty: there is none.
 std::string stream_name(const properties& file, kcl_version kcl) {
   const std::string arn = value_of(file, "streamArn", kcl);
   const auto slash = arn.find('/');
   return slash == std::string::npos ? value_of(file, "streamName", kcl) : arn.substr(slash + 1);
 }
 
+struct launch {
+  std::vector<std::string> command;
+  std::vector<std::pair<std::string, std::string>> environment;  ///< in addition
+};
+
+/// `streams`: what each of the files will contain, with its worker id settled. The environment is
+/// what the library reads: the names that shard_context shows. With several streams
+/// src/host/java/StreamProcessor.java gives each child its own.
 launch compose(const launch_settings& settings, const std::vector<named_properties>& streams) {
   launch result;
   std::vector<std::string>& command = result.command;
@@ -442,6 +475,8 @@ launch compose(const launch_settings& settings, const std::vector<named_properti
   show("KCLXX_WORKER_ID", value(streams.front(), "workerId"));
   return result;
 }
+
+}  // namespace
 
 properties read_properties(const launch_options& options, const std::string& file) {
   properties file_properties = with_overrides(parse_properties(text_of_file(file)),
@@ -529,7 +564,7 @@ void run_daemon(const launch_options& options) {
     std::cerr << "kclxx daemon run: " << line << std::endl;
   }
   for (named_properties& stream : streams) {
-    settle_worker_id(stream.content, options.which(), new_worker_id());
+    settle_worker_id(stream.content, options.which());
     settings.properties_files.push_back(
         file_in_memory("properties", write_properties(stream.content)));
   }
@@ -562,7 +597,7 @@ void print_daemon_command(const launch_options& options) {
     return "/dev/fd/" + number;
   };
   for (named_properties& stream : streams) {
-    settle_worker_id(stream.content, options.which(), new_worker_id());
+    settle_worker_id(stream.content, options.which());
     settings.properties_files.push_back(here_document(write_properties(stream.content)));
   }
   if (settings.logging_file.empty()) {

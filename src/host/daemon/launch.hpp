@@ -14,54 +14,6 @@
 
 namespace kclxx::host {
 
-struct start_failure {
-  std::string what;     ///< with the remedy, in one line
-  bool is_end = false;  ///< the worker is about to leave, with status 0
-
-  bool operator==(const start_failure&) const = default;
-};
-
-/// What one of the failures that properties/logback.xml hands to the guard means: a line
-/// "APPLICATION: MESSAGE", where the application is only there when the daemon has several streams.
-/// Nothing: the daemon's own words are enough.
-std::optional<start_failure> explain(std::string_view line);
-
-struct launch_settings {
-  kcl_version which = kcl_version::kcl3;  ///< for the keys of the properties
-  std::string java = "java";              ///< the program
-  std::string class_path;
-  /// Why only AWS's classes run. Empty: those of src/host/java run the daemon.
-  std::string why_stock = "--stock";
-  bool has_own_writer = false;  ///< src/host/java/BatchMessageWriter.java may write the batches
-  std::vector<std::string> properties_files;  ///< one for each stream
-  std::string logging_file;
-  std::vector<std::string> java_options;  ///< the user's, which come after ours
-  /// The text of all options that the user gives Java: ours give way to these.
-  std::string user_options;
-};
-
-struct launch {
-  std::vector<std::string> command;
-  std::vector<std::pair<std::string, std::string>> environment;  ///< in addition
-};
-
-/// The daemon's worker id: that of the properties, or else `id_if_none`. It stands in the
-/// properties afterwards, under one of the two keys that KCL 2.x and 3.x have for it.
-std::string settle_worker_id(properties& file, kcl_version kcl, const std::string& id_if_none);
-
-/// The stream's name; with KCL 2.x and 3.x an ARN comes first. Empty: there is none.
-std::string stream_name(const properties& file, kcl_version kcl);
-
-/// `streams`: what each of the files will contain, with its worker id settled. The environment is
-/// what the library reads: the names that shard_context shows. With several streams
-/// src/host/java/StreamProcessor.java gives each child its own.
-launch compose(const launch_settings& settings, const std::vector<named_properties>& streams);
-
-/// The options of Java that are ours, without those that an option in the text `given`, the user's,
-/// decides. What they save was measured: docs/host/daemon.md. Java 8 knows all since its update
-/// 191.
-std::vector<std::string> java_options(const std::string& given);
-
 /// What the command line of `run`, `print-command` and `check` says.
 struct launch_options {
   kcl_choice kcl;
