@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/daemon/check.hpp"
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -298,14 +297,6 @@ TEST_CASE("a byte order mark is named, and not taken for a key") {
   CHECK(found.front().what == "the file begins with a byte order mark");
 }
 
-TEST_CASE("a key that is there twice is mentioned where it does not count") {
-  const auto found = checked("maxRecords=1\n" + sound(kcl3) + "maxRecords=2\n");
-  REQUIRE(found.size() == 1);
-  CHECK(found.front().line == 1);
-  CHECK(found.front().level == severity::warning);
-  CHECK(found.front().what == "maxRecords is repeated (line 11)");
-}
-
 TEST_CASE("two keys for one field are named, since their order is undefined") {
   CHECK(contains(with("workerId=a\nworkerIdentifier=b"),
                  "workerId is set together with workerIdentifier"));
@@ -334,23 +325,6 @@ TEST_CASE("what has no effect is a warning, what stops the daemon an error") {
              "clientVersionConfig=CLIENT_VERSION_CONFIG_COMPATIBLE_WITH_2X_PHASE1")
             .empty());
   CHECK(contains(with("shardPrioritization=x"), "error: shardPrioritization cannot be set"));
-}
-
-TEST_CASE("a diagnostic of the environment names the variable") {
-  auto entries = parse_properties(sound(kcl3));
-  entries.push_back({"maxRecords", "$N", 0, "KCLXX_PROPERTY_maxRecords"});
-  const auto found = check(entries, {look});
-  REQUIRE(found.size() == 1);
-  CHECK(found.front().origin == "KCLXX_PROPERTY_maxRecords");
-}
-
-TEST_CASE("each key is in the table once") {
-  std::map<std::string_view, int> count;
-  for (const property_row& row : property_table()) ++count[row.key];
-  for (const auto& [key, n] : count) {
-    CAPTURE(key);
-    CHECK(n == 1);
-  }
 }
 
 TEST_CASE("a version of the KCL that should not be used any more is named") {
