@@ -220,19 +220,127 @@ std::string write_properties(const properties& entries) {
 
 namespace {
 
-constexpr property_row rows[] = {
-#define KEY(name, which, default_value) {name, property_row::version::which, default_value},
-#include "host/daemon/property_table.inc"
-#undef KEY
-};
-
 constexpr std::array<std::string_view, 3> clients{"kinesisClient.", "dynamoDbClient.",
                                                   "cloudWatchClient."};
 constexpr std::string_view credentials = "AwsCredentialsProvider";
 
 }  // namespace
 
-std::span<const property_row> property_table() { return rows; }
+std::span<const property_row> property_table() {
+  using enum property_row::version;
+  // From the classes of the daemons 2.5.4 and 3.1.3, with which the tests e2e.property_table_*
+  // compare this list. newer: only daemons of 3.5.0 and later have the key.
+  static constexpr property_row rows[] = {
+      // The daemon itself
+      {"executableName", both, ""},
+      {"processingLanguage", both, ""},
+      {"maxActiveThreads", both, "0"},
+      {"timeoutInSeconds", both, ""},
+      {"shutdownGraceMillis", both, "0"},
+
+      // Application, stream, region, endpoints, credentials
+      {"applicationName", both, ""},
+      {"tableName", both, ""},
+      {"streamName", both, ""},
+      {"streamArn", both, ""},
+      {"workerId", both, ""},
+      {"workerIdentifier", both, ""},
+      {"regionName", both, ""},
+      {"kinesisEndpoint", both, ""},
+      {"dynamoDBEndpoint", both, ""},
+      {"AWSCredentialsProvider", kcl2, ""},
+      {"AWSCredentialsProviderDynamoDB", kcl2, ""},
+      {"AWSCredentialsProviderCloudWatch", kcl2, ""},
+      {"AwsCredentialsProvider", kcl3, ""},
+      {"AwsCredentialsProviderDynamoDB", kcl3, ""},
+      {"AwsCredentialsProviderCloudWatch", kcl3, ""},
+
+      // Position and retrieval
+      {"initialPositionInStream", both, "LATEST"},
+      {"initialPositionInStreamExtended", both, ""},
+      {"retrievalMode", both, "DEFAULT"},
+      {"maxRecords", both, "10000"},
+      {"idleTimeBetweenReadsInMillis", both, ""},
+      {"retryGetRecordsInSeconds", both, ""},
+      {"maxGetRecordsThreadPool", both, ""},
+      {"millisBehindLatestThresholdForReducedTps", kcl3, "0"},
+      {"fanoutConfig.consumerArn", both, ""},
+      {"fanoutConfig.consumerName", both, ""},
+      {"fanoutConfig.maxDescribeStreamSummaryRetries", both, "10"},
+      {"fanoutConfig.maxDescribeStreamConsumerRetries", both, "10"},
+      {"fanoutConfig.registerStreamConsumerRetries", both, "10"},
+      {"fanoutConfig.retryBackoffMillis", both, "1000"},
+      {"listShardsBackoffTimeInMillis", both, "1500"},
+      {"maxListShardsRetryAttempts", both, "50"},
+      {"callProcessRecordsEvenForEmptyRecordList", both, "false"},
+      {"validateSequenceNumberBeforeCheckpointing", both, "true"},
+
+      // Leases
+      {"failoverTimeMillis", both, "10000"},
+      {"leaseAssignmentIntervalMillis", kcl3, ""},
+      {"maxLeasesForWorker", both, "2147483647"},
+      {"maxLeasesToStealAtOneTime", both, "1"},
+      {"enablePriorityLeaseAssignment", kcl3, "true"},
+      {"maxLeaseRenewalThreads", both, "20"},
+      {"shardSyncIntervalMillis", both, "60000"},
+      {"cleanupLeasesUponShardCompletion", both, "true"},
+      {"ignoreUnexpectedChildShards", both, "false"},
+      {"initialLeaseTableReadCapacity", both, "10"},
+      {"initialLeaseTableWriteCapacity", both, "10"},
+      {"leaseTableScanTotalSegments", newer, "0"},
+      {"leaseTableDeletionProtectionEnabled", kcl3, "false"},
+      {"leaseTablePitrEnabled", kcl3, "false"},
+      {"gracefulLeaseHandoffTimeoutMillis", kcl3, "30000"},
+      {"isGracefulLeaseHandoffEnabled", kcl3, "true"},
+
+      // Balancing of leases
+      {"inMemoryWorkerMetricsCaptureFrequencyMillis", kcl3, "1000"},
+      {"workerMetricsReporterFreqInMillis", kcl3, "30000"},
+      {"noOfPersistedMetricsPerWorkerMetrics", kcl3, "10"},
+      {"disableWorkerMetrics", kcl3, "false"},
+      {"maxThroughputPerHostKBps", kcl3, ""},
+      {"dampeningPercentage", kcl3, "60"},
+      {"reBalanceThresholdPercentage", kcl3, "10"},
+      {"allowThroughputOvershoot", kcl3, "true"},
+      {"varianceBalancingFrequency", kcl3, "3"},
+      {"workerMetricsEMAAlpha", kcl3, "0.5"},
+      {"staleWorkerMetricsEntryCleanupDuration", kcl3, "P1D"},
+
+      // Coordinator, life cycle, migration
+      {"clientVersionConfig", kcl3, "CLIENT_VERSION_CONFIG_3X"},
+      {"migrateAllEntitiesToLeaseTable", newer, "false"},
+      {"tableMigrationCompleteBakeTimeSeconds", newer, "86400"},
+      {"parentShardPollIntervalMillis", both, "10000"},
+      {"skipShardSyncAtWorkerInitializationIfLeasesExist", both, "false"},
+      {"schedulerInitializationBackoffTimeMillis", both, "1000"},
+      {"shardPrioritization", both, ""},
+      {"taskBackoffTimeMillis", both, "500"},
+      {"logWarningForTaskAfterMillis", both, ""},
+
+      // Metrics
+      {"metricsLevel", both, "DETAILED"},
+      {"metricsBufferTimeMillis", both, "10000"},
+      {"metricsMaxQueueSize", both, "10000"},
+      {"metricsEnabledDimensions", both, ""},
+
+      // Side tables
+      {"workerMetricsTableName", kcl3, ""},
+      {"workerMetricsBillingMode", kcl3, "PAY_PER_REQUEST"},
+      {"workerMetricsReadCapacity", kcl3, "0"},
+      {"workerMetricsWriteCapacity", kcl3, "0"},
+      {"workerMetricsPointInTimeRecoveryEnabled", kcl3, "false"},
+      {"workerMetricsDeletionProtectionEnabled", kcl3, "false"},
+      {"workerMetricsTags", kcl3, ""},
+      {"coordinatorStateTableName", kcl3, ""},
+      {"coordinatorStateBillingMode", kcl3, "PAY_PER_REQUEST"},
+      {"coordinatorStateReadCapacity", kcl3, "0"},
+      {"coordinatorStateWriteCapacity", kcl3, "0"},
+      {"coordinatorStatePointInTimeRecoveryEnabled", kcl3, "false"},
+      {"coordinatorStateDeletionProtectionEnabled", kcl3, "false"},
+      {"coordinatorStateTags", kcl3, ""},
+  };
+  return rows;
+}
 
 std::string canonical_key(std::string_view key, kcl_version kcl) {
   std::string canonical(key);
@@ -244,14 +352,15 @@ std::string canonical_key(std::string_view key, kcl_version kcl) {
 
 const property_row* find_row(std::string_view key, kcl_version kcl) {
   const std::string canonical = canonical_key(key, kcl);
-  const auto* const found =
-      std::find_if(std::begin(rows), std::end(rows),
-                   [&](const property_row& row) { return row.key == canonical && row.is_in(kcl); });
-  return found == std::end(rows) ? nullptr : found;
+  for (const property_row& row : property_table()) {
+    if (row.key == canonical && row.is_in(kcl)) return &row;
+  }
+  return nullptr;
 }
 
 bool is_of_newer_daemons(std::string_view key) {
-  return std::any_of(std::begin(rows), std::end(rows), [&](const property_row& row) {
+  const std::span<const property_row> rows = property_table();
+  return std::any_of(rows.begin(), rows.end(), [&](const property_row& row) {
     return row.key == key && row.which == property_row::version::newer;
   });
 }

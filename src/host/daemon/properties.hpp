@@ -43,7 +43,7 @@ properties parse_properties(std::string_view text);
 /// A file, in ASCII, from which Java reads the same keys and values.
 std::string write_properties(const properties& entries);
 
-/// A key that a daemon has. The rows are data: property_table.inc.
+/// A key that a daemon has.
 struct property_row {
   enum class version { kcl2, kcl3, both, newer };
 
