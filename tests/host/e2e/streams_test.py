@@ -15,16 +15,17 @@ OPTIONS = ("--checkpoint-every", "300")
 
 
 class OneDaemon(DaemonCase):
-    def make_applications(self, shards, keys):
-        return [self.application(shards, keys=keys, proxy=self.proxy(), key_name=name) for name in ("order", "event")]
+    def make_applications(self):
+        applications = [self.application(2, keys=60, proxy=self.proxy(), key_name=name) for name in ("order", "event")]
+        for application in applications:
+            application.producer.start(200)
+        return applications
 
     def start_worker(self, name):
         return self.applications[0].start_worker(name, *OPTIONS, others=self.applications[1:])
 
-    def start(self, shards=2, keys=60, records_per_second=200):
-        self.applications = self.make_applications(shards, keys)
-        for application in self.applications:
-            application.producer.start(records_per_second)
+    def start(self):
+        self.applications = self.make_applications()
         worker = self.start_worker("first")
         for application in self.applications:
             application.wait_for_records(shard.id for shard in application.stream.shards())
@@ -66,9 +67,7 @@ class Short(OneDaemon):
 
 class Long(OneDaemon):
     def test_a_split_a_suspended_and_a_killed_worker_lose_nothing_of_either_stream(self):
-        orders, events = self.applications = self.make_applications(2, 60)
-        for application in self.applications:
-            application.producer.start(200)
+        orders, events = self.applications = self.make_applications()
         first, second = self.start_worker("first"), self.start_worker("second")
         for application in self.applications:
             application.wait_for_records(("first", "second"), of="worker")

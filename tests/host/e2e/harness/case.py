@@ -152,13 +152,12 @@ class DaemonCase(unittest.TestCase):
         self.assert_none("shards whose last position was not stored",
                          verdict.unsettled(application.journals(), application.leases.read()))
 
-    def run_commands(self, application, page, title, which=0, shard=""):
-        """What is printed by those of a section of a page, which are for an application of the name `my-app`, and a
-        shard."""
+    def run_commands(self, application, page, title, which=0):
+        """What is printed by those of a section of a page, which are for an application of the name `my-app`."""
         text = (settings.SOURCE / "docs" / "host" / page).read_text()
         section = re.search(rf"^## {title}\n(.*?)(?:^## |\Z)", text, re.DOTALL | re.MULTILINE)[1]
         commands = [block for _, block in pages.blocks(section, "sh")][which]
-        commands = commands.replace("my-app", application.name).replace("shardId-000000000000", shard)
+        commands = commands.replace("my-app", application.name)
         programs = application.directory / "bin"
         programs.mkdir(exist_ok=True)
         (programs / "aws").write_text(

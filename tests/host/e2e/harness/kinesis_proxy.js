@@ -14,20 +14,12 @@ const http2 = require('node:http2');
 
 const upstream = new URL(process.argv[2]);
 const agent = new http.Agent({ keepAlive: true });
-let state = 1;
 let rules = [];
 const counts = {};
 const failures = [];
 
-function random() { // mulberry32
-  state = (state + 0x6d2b79f5) | 0;
-  let t = Math.imul(state ^ (state >>> 15), 1 | state);
-  t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-  return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-}
-
 function ruleFor(operation, request) {
-  const found = rules.find((rule) => rule.operation === operation && random() < rule.share &&
+  const found = rules.find((rule) => rule.operation === operation && Math.random() < rule.share &&
     (rule.fault === 'trimmed' || !rule.shard || rule.shard === request.ShardId));
   const count = (counts[operation] ??= { requests: 0 });
   count.requests += 1;
