@@ -14,11 +14,10 @@ import tempfile
 import time
 import unittest
 
-from . import settings, verdict
+from . import services, settings, verdict
 from .application import Application
 from .journal import ACCOUNTED_ATTEMPTS, ACCOUNTED_AT_ONCE, failures_of
 from .proxy import KinesisProxy, Proxy
-from .services import Emulators, Services
 
 sys.path.insert(0, str(settings.SOURCE / "tests" / "docs"))
 import pages  # noqa: E402
@@ -29,18 +28,18 @@ ACCOUNTED_METRICS = {"attempts": "kclxx_record_duration_seconds_count", "retries
 
 
 class DaemonCase(unittest.TestCase):
-    _emulators = None
     services = None
+    _own_services = None  # their directory, when no other process has started them
     folder = None  # of this program's run; removed when all went well
     _count = 0  # of its applications, of all tests
 
     @classmethod
     def setUpClass(cls):
-        if settings.SERVICES:
-            DaemonCase.services = Services.at(settings.SERVICES)
-        elif DaemonCase.services is None:
-            DaemonCase._emulators = Emulators(DaemonCase.folder / "emulators", os.getpid())
-            DaemonCase.services = DaemonCase._emulators.services
+        if DaemonCase.services is None:
+            if not settings.SERVICES:
+                DaemonCase._own_services = DaemonCase.folder / "emulators"
+                services.start(DaemonCase._own_services, os.getpid())
+            DaemonCase.services = services.Services(settings.SERVICES or DaemonCase._own_services)
 
     def setUp(self):
         self.started = time.monotonic()
@@ -196,8 +195,8 @@ def main():
         try:
             program = unittest.main(module="__main__", exit=False, verbosity=2)
         finally:
-            if DaemonCase._emulators:
-                DaemonCase._emulators.end()
+            if DaemonCase._own_services:
+                services.stop(DaemonCase._own_services)
         succeeded = program.result.wasSuccessful()
     finally:
         if succeeded:

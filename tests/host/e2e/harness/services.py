@@ -4,13 +4,10 @@
 As a program: `services.py start DIR` leaves them running until `services.py stop DIR`, or until
 the process that called it (ctest) is gone, however it went.
 """
-import json
 import os
 import pathlib
-import signal
 import subprocess
 import sys
-import time
 
 if __name__ == "__main__":
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
@@ -18,107 +15,43 @@ if __name__ == "__main__":
     import harness  # noqa: F401
 
 from . import aws, settings  # noqa: E402
-from waiting import SECONDS, wait_for  # noqa: E402
 
-
-
-class Services:
-    """Emulators that run: their addresses and clients."""
-
-    def __init__(self, kinesis_url, dynamodb_url):
-        self.kinesis_url, self.dynamodb_url = kinesis_url, dynamodb_url
-        self.kinesis = aws.client("kinesis", kinesis_url)
-        self.dynamodb = aws.client("dynamodb", dynamodb_url)
-
-    @staticmethod
-    def at(directory):
-        return Services(**json.loads((pathlib.Path(directory) / "addresses").read_text()))
+_STOP_AFTER = 'while [ -e "/proc/$1" ]; do sleep 0.2; done; exec "$2" local stop --directory "$3"'
 
 
 def _local(command, directory):
-    return subprocess.run([settings.TOOL, "local", command, "--directory", directory],
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run([settings.TOOL, "local", command, "--directory", directory], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode != 0:
+        sys.exit(f"kclxx local {command}: status {done.returncode}: {done.stdout}")
+    return done.stdout
 
 
-def keep(directory, caller):
-    """Has emulators running until SIGTERM, or until the process `caller` is gone."""
-    stop = []
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda *_: stop.append(True))
-    started = _local("start", directory)
-    if started.returncode != 0:
-        sys.exit(f"kclxx local start: status {started.returncode}: {started.stdout}")
-    try:
+class Services:
+    """What runs in a directory: the addresses, and clients."""
+
+    def __init__(self, directory):
         urls = dict(line.removeprefix("export AWS_ENDPOINT_URL_").replace("'", "").split("=", 1)
-                    for line in started.stdout.splitlines() if "AWS_ENDPOINT_URL_" in line)
-        partial = directory / "addresses.new"
-        partial.write_text(json.dumps({"kinesis_url": urls["KINESIS"],
-                                       "dynamodb_url": urls["DYNAMODB"]}))
-        partial.rename(directory / "addresses")
-        while not stop and pathlib.Path(f"/proc/{caller}").exists():
-            time.sleep(0.2)
-    finally:
-        ended = _local("stop", directory)
-        print(ended.stdout)
-        if ended.returncode == 0:  # `stop` takes the file for a sign that they run
-            (directory / "addresses").unlink(missing_ok=True)
-    sys.exit(ended.returncode)
+                    for line in _local("env", directory).splitlines() if "AWS_ENDPOINT_URL_" in line)
+        self.kinesis_url, self.dynamodb_url = urls["KINESIS"], urls["DYNAMODB"]
+        self.kinesis = aws.client("kinesis", self.kinesis_url)
+        self.dynamodb = aws.client("dynamodb", self.dynamodb_url)
 
 
-class Emulators:
-    """Starts them; `end` ends them. They also end when the process `caller` is gone."""
-
-    def __init__(self, directory, caller):
-        self._directory = pathlib.Path(directory)
-        self._directory.mkdir(parents=True, exist_ok=True)
-        (self._directory / "addresses").unlink(missing_ok=True)
-        self._log = self._directory / "keeper.log"
-        with open(self._log, "wb") as output:
-            # In a session of its own: it outlives a Ctrl-C to end them.
-            self._keeper = subprocess.Popen(
-                [sys.executable, "-B", __file__, "keep", self._directory, str(caller)],
-                stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-                start_new_session=True)
-        (self._directory / "keeper").write_text(str(self._keeper.pid))
-
-        def ready():
-            if self._keeper.poll() is not None:
-                raise AssertionError("the emulators did not start: " + self._log.read_text())
-            return (self._directory / "addresses").exists()
-        try:
-            wait_for("the emulators", ready)
-        except BaseException:
-            self._end_keeper()  # its status contains no more than what is raised here
-            raise
-        self.services = Services.at(self._directory)
-
-    def _end_keeper(self):
-        self._keeper.terminate()
-        return self._keeper.wait(SECONDS)
-
-    def end(self):
-        status = self._end_keeper()
-        assert status == 0, f"the emulators' keeper: status {status}: {self._log.read_text()}"
+def start(directory, caller):
+    """Starts both. They end with `stop`, or when the process `caller` is gone."""
+    _local("start", directory)
+    # In a session of its own: it outlives a Ctrl-C to end them.
+    subprocess.run(["setsid", "--fork", "sh", "-c", _STOP_AFTER, "sh", str(caller), settings.TOOL, directory], check=True,
+                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def stop(directory):
-    """Ends what another process has started."""
-    try:
-        os.kill(int((directory / "keeper").read_text()), signal.SIGTERM)
-    except ProcessLookupError:
-        sys.exit(f"the emulators had ended before; see {directory}/keeper.log")
-    wait_for("the end of the emulators", lambda: not (directory / "addresses").exists(),
-             (directory / "keeper.log").read_text)
+    print(_local("stop", directory))
 
 
 if __name__ == "__main__":
-    arguments = sys.argv[2:]
-    if sys.argv[1:2] == ["keep"] and len(arguments) == 2:
-        keep(pathlib.Path(arguments[0]), int(arguments[1]))
-    elif sys.argv[1:2] == ["start"] and len(arguments) == 1:
-        Emulators(pathlib.Path(arguments[0]).resolve(), os.getppid())
-    elif sys.argv[1:2] == ["stop"] and len(arguments) == 1:
-        stop(pathlib.Path(arguments[0]).resolve())
-    else:
+    if len(sys.argv) != 3 or sys.argv[1] not in ("start", "stop"):
         sys.exit("usage: services.py start|stop DIRECTORY")
+    directory = pathlib.Path(sys.argv[2]).resolve()
+    start(directory, os.getppid()) if sys.argv[1] == "start" else stop(directory)
