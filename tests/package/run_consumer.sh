@@ -30,6 +30,9 @@ must_answer() {  # PROGRAM EXPECTED_ON_STDERR [ARGUMENT...]; reads the file $dia
   grep -q "$2" "$work/stderr" || { echo "not printed: $2"; cat "$work/stderr"; exit 1; }
 }
 
+# The user's project of most modes, and what its program prints of the dialogue.
+consumer=$source/samples/print_records printed='key: hello'
+
 compile() {  # SOURCE PROGRAM LIBRARY, then the compiler's arguments
   g++ -std=c++20 "${@:4}" -I"$prefix/include" "$1" -o "$2" "$3" -Wl,-rpath,"$(dirname "$3")" -pthread >>"$work/log" 2>&1
 }
@@ -39,7 +42,7 @@ libraries() { find "$prefix" -name 'libkclxx.a' -o -name 'libkclxx.so'; }
 
 must_not_link() {  # SYMBOL LIBRARY, then the compiler's arguments
   : >"$work/log"
-  if compile "$source/tests/package/consumer/consumer.cpp" "$work/consumer" "$2" "${@:3}"; then
+  if compile "$consumer/print_records.cpp" "$work/consumer" "$2" "${@:3}"; then
     echo "${*:3} links with $2" && exit 1
   fi
   grep -q "kclxx::detail::$1" "$work/log" || { echo "not named: $1"; exit 1; }
@@ -67,8 +70,8 @@ case $mode in
 esac
 case $mode in
   find_package)
-    build_project "$source/tests/package/consumer" -DCMAKE_PREFIX_PATH="$prefix"
-    must_answer "$work/program/consumer" '1 records'
+    build_project "$consumer" -DCMAKE_PREFIX_PATH="$prefix"
+    must_answer "$work/program/print_records" "$printed"
     if has_host; then # The tool, and what the README copies for it.
       "$prefix/bin/kclxx" daemon check "$prefix/share/kclxx/properties/aws.properties" >"$work/check" || true
       grep -q 'executableName names' "$work/check" || { echo "no properties: $(<"$work/check")"; exit 1; }
@@ -103,26 +106,35 @@ case $mode in
     done < <(cd "$prefix" && find . ! -type d)
     grep -q 'libkclxx\.so\.[0-9.]*$' "$work"/libkclxx0.*.files && grep -q 'bin/kclxx$' "$work/kclxx.files" &&
       grep -q 'libkclxx.a$' "$work/libkclxx-dev.files" || { echo 'a file is in the wrong package'; exit 1; }
-    build_project "$source/tests/package/consumer" -DCMAKE_PREFIX_PATH="$work/root/usr/local"
-    must_answer "$work/program/consumer" '1 records'
+    build_project "$consumer" -DCMAKE_PREFIX_PATH="$work/root/usr/local"
+    must_answer "$work/program/print_records" "$printed"
     ;;
   fetch_content)
     # As of a release: an archive with its hash. As a shared library, several files compiled at once, and installed,
     # with absolute directories, as Nix and Guix have them.
     tar -C "$source" --exclude=./build --exclude=./.git -czf "$work/kclxx.tar.gz" .
-    build_project "$source/tests/package/consumer" -DKCLXX_ARCHIVE="$work/kclxx.tar.gz" \
-      -DKCLXX_ARCHIVE_HASH="$(sha256sum "$work/kclxx.tar.gz" | cut -d ' ' -f 1)" \
+    mkdir "$work/fetching"
+    cat >"$work/fetching/CMakeLists.txt" <<EOF
+cmake_minimum_required(VERSION 3.22)
+project(fetching LANGUAGES CXX)
+include(FetchContent)
+FetchContent_Declare(kclxx URL $work/kclxx.tar.gz
+  URL_HASH SHA256=$(sha256sum "$work/kclxx.tar.gz" | cut -d ' ' -f 1))
+FetchContent_MakeAvailable(kclxx)
+add_subdirectory($consumer consumer)
+EOF
+    build_project "$work/fetching" \
       -DCMAKE_UNITY_BUILD=ON -DBUILD_SHARED_LIBS=ON -DKCLXX_INSTALL=ON -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_INSTALL_LIBDIR="$prefix/lib" \
       -DCMAKE_INSTALL_INCLUDEDIR="$prefix/headers"
-    must_answer "$work/program/consumer" '1 records'
+    must_answer "$work/program/consumer/print_records" "$printed"
     cmake --install "$work/program" >>"$work/log" 2>&1
     for directory in libdir includedir; do
       found=$(pkg_config kclxx --variable="$directory")
       [[ $found == "$prefix/"* && -d $found ]] || { echo "kclxx.pc: $directory=$found"; exit 1; }
     done
     rm -rf "$work/program"
-    build_project "$source/tests/package/consumer" -DCMAKE_PREFIX_PATH="$prefix"
-    must_answer "$work/program/consumer" '1 records'
+    build_project "$consumer" -DCMAKE_PREFIX_PATH="$prefix"
+    must_answer "$work/program/print_records" "$printed"
     # Nothing but the public interface is exported.
     library=$(find "$prefix" -name libkclxx.so)
     nm -DC --defined-only "$library" >"$work/exports"
@@ -137,21 +149,17 @@ case $mode in
     ;;
   pkg_config)
     # shellcheck disable=SC2046  # the flags are words
-    g++ -std=c++20 "$source/tests/package/consumer/consumer.cpp" -o "$work/consumer" \
+    g++ -std=c++20 "$consumer/print_records.cpp" -o "$work/consumer" \
       $(pkg_config kclxx --cflags --libs) >>"$work/log" 2>&1
-    must_answer "$work/consumer" '1 records'
+    must_answer "$work/consumer" "$printed"
     ;;
   samples)
-    samples=(archive word_count print_records)
+    samples=(archive word_count)
     if pkg-config --exists libpqxx; then samples=(clickstream "${samples[@]}"); fi
     for sample in "${samples[@]}"; do
       rm -rf "$work/program"
-      build_project "$source/samples/$sample" -DCMAKE_PREFIX_PATH="$prefix"
+      build_project "$source/samples/$sample" -DCMAKE_PREFIX_PATH="$prefix" -DWORD_COUNT_BUILD_TESTS=ON
     done
-    must_answer "$work/program/print_records" 'key: hello'
-    rm -rf "$work/program"
-    build_project "$source/samples/word_count" -DCMAKE_PREFIX_PATH="$prefix" \
-      -DWORD_COUNT_BUILD_TESTS=ON
     "$work/program/word_count_test" >>"$work/log" 2>&1
     # shellcheck disable=SC2046  # the flags are words
     g++ -std=c++20 "$source"/samples/archive/{main,processor}.cpp -o "$work/archive" \
@@ -193,9 +201,9 @@ case $mode in
       must_not_link needs_a_libkclxx_compiled_with_GLIBCXX_DEBUG "$library" -D_GLIBCXX_DEBUG -O1 \
         -ffunction-sections -fdata-sections -Wl,--gc-sections
       must_not_link needs_a_libkclxx_compiled_with_GLIBCXX_USE_CXX11_ABI_0 "$library" -D_GLIBCXX_USE_CXX11_ABI=0
-      compile "$source/tests/package/consumer/consumer.cpp" "$work/consumer" "$library" -O1 -flto -Wall -Wextra -Werror \
+      compile "$consumer/print_records.cpp" "$work/consumer" "$library" -O1 -flto -Wall -Wextra -Werror \
         -ffunction-sections -fdata-sections -Wl,--gc-sections
-      must_answer "$work/consumer" '1 records'
+      must_answer "$work/consumer" "$printed"
     done
     ;;
   debug_mode)
@@ -203,8 +211,8 @@ case $mode in
     cmake --build "$work/kclxx" >>"$work/log" 2>&1
     cmake --install "$work/kclxx" >>"$work/log" 2>&1
     library=$(libraries)
-    compile "$source/tests/package/consumer/consumer.cpp" "$work/consumer" "$library" -D_GLIBCXX_DEBUG
-    must_answer "$work/consumer" '1 records'
+    compile "$consumer/print_records.cpp" "$work/consumer" "$library" -D_GLIBCXX_DEBUG
+    must_answer "$work/consumer" "$printed"
     must_not_link needs_a_libkclxx_compiled_without_GLIBCXX_DEBUG "$library"
     ;;
   parent)

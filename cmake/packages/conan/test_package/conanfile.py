@@ -20,11 +20,11 @@ class TestKclxx(ConanFile):
 
     def build(self):
         cmake = CMake(self)
-        cmake.configure(build_script_folder=os.path.join(ROOT, "tests", "package", "consumer"))
+        cmake.configure(build_script_folder=os.path.join(ROOT, "samples", "print_records"))
         cmake.build()
 
     def test(self):
         if can_run(self):
-            program = os.path.join(self.cpp.build.bindir, "consumer")
+            program = os.path.join(self.cpp.build.bindir, "print_records")
             dialogue = os.path.join(ROOT, "tests", "package", "dialogue.jsonl")
             self.run(f'"{program}" <"{dialogue}" | grep \'"responseFor":"shardEnded"\'', env="conanrun")
