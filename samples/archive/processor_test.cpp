@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The archive under the test kit: a crash, a successor and an outage at each step of a commit.
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <system_error>
-#include <utility>
 #include <vector>
 #include <zlib.h>
 

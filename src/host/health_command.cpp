@@ -16,7 +16,6 @@
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
-#include <vector>
 
 #include "host/commands.hpp"
 #include "io/descriptor.hpp"

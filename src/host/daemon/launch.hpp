@@ -2,10 +2,7 @@
 // The command and the environment that start a daemon.
 #pragma once
 
-#include <optional>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "host/daemon/check.hpp"
