@@ -1,4 +1,4 @@
-# Debian's cross compiler for arm64; scripts/arm64 uses it. Headers without code of their own (Boost, nlohmann_json,
+# Debian's cross compiler for arm64, for scripts/nightly arm64. Headers without code of their own (Boost, nlohmann_json,
 # CLI11, Catch2) are the machine's, which the compiler searches too.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
