@@ -58,7 +58,7 @@ class Migration(DaemonCase):
         self.wait_for_records("old", "new")
         self.assertEqual(self.version(application), "CLIENT_VERSION_UPGRADE_FROM_2X")
         # What it has it keeps, and takes nothing any more.
-        application.wait_for("what the log says", lambda: ROWS in self.worker("old").process.log_text())
+        application.wait_for("what the log says", lambda: ROWS in self.workers["old"].process.log_text())
         self.wait_for_records("old", "new")
         self.check_cannot_start(application)
         self.stop(application, "old", "new")
@@ -98,9 +98,6 @@ class Migration(DaemonCase):
     def start(self, application, kcl, name, **properties):
         application.kcl = kcl
         self.workers[name] = application.start_worker(name, "--checkpoint-every", "300", **properties)
-
-    def worker(self, name):
-        return self.workers[name]
 
     def stop(self, application, *names):
         for name in names:

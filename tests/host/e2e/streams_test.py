@@ -71,7 +71,8 @@ class Long(OneDaemon):
         first, second = self.start_worker("first"), self.start_worker("second")
         for application in self.applications:
             application.wait_for_records(("first", "second"), of="worker")
-        self.check_names_of_both(first, second)
+        for application in self.applications:
+            self.assertEqual({journal.worker for journal in application.journals()}, {"first", "second"})
 
         orders.stream.split(orders.stream.shards()[0])
         children = [shard.id for shard in orders.stream.shards() if shard.open]
@@ -93,10 +94,6 @@ class Long(OneDaemon):
             application.wait_until_processed()
             self.settle(application)
         self.figures(f"a split of one stream, a suspended and a killed worker: {self.check_each()}")
-
-    def check_names_of_both(self, *workers):
-        for application in self.applications:
-            self.assertEqual({journal.worker for journal in application.journals()}, {w.name for w in workers})
 
     def forget_leader(self, worker):
         """Its lock would last two minutes."""
