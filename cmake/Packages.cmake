@@ -72,6 +72,15 @@ set(changelog "@package@ (@version@) unstable; urgency=medium
 
  -- @CPACK_PACKAGE_CONTACT@  @date@
 ")
+file(WRITE ${folder}/copyright "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
+Upstream-Name: kclxx
+
+Files: *
+Copyright: 2026 the kclxx authors
+License: Apache-2.0
+ On Debian systems the full text of the Apache License 2.0 is in
+ /usr/share/common-licenses/Apache-2.0.
+")
 # What lintian is to pass over.
 set(overrides_of_runtime
 "# CPack writes these scripts for each package with a library; the trigger, which is there too, is what Debian wants.
@@ -88,7 +97,7 @@ foreach(component IN LISTS CPACK_COMPONENTS_ALL)
   kclxx_gzip(${folder}/${package}.changelog ${folder}/${package}.changelog.gz)
   install(FILES ${folder}/${package}.changelog.gz RENAME changelog.Debian.gz
     DESTINATION share/doc/${package} COMPONENT ${component} EXCLUDE_FROM_ALL)
-  install(FILES cmake/packages/deb/copyright DESTINATION share/doc/${package} COMPONENT ${component} EXCLUDE_FROM_ALL)
+  install(FILES ${folder}/copyright DESTINATION share/doc/${package} COMPONENT ${component} EXCLUDE_FROM_ALL)
   if(DEFINED overrides_of_${component})
     file(CONFIGURE OUTPUT ${folder}/${package}.overrides CONTENT "${overrides_of_${component}}" @ONLY)
     install(FILES ${folder}/${package}.overrides RENAME ${package}
