@@ -276,7 +276,7 @@ std::string stock_line(const launch_settings& settings) {
 
 launch_settings settings_for(const launch_options& options) {
   launch_settings settings;
-  settings.which = options.which();
+  settings.which = options.kcl.which;
   settings.java = find_java();
   set_class_path(options, settings);
   if (options.files.size() > 1 && !settings.why_stock.empty()) {
@@ -304,7 +304,7 @@ std::vector<named_properties> effective_properties(const launch_options& options
       cannot_set_up((error.line() == 0 ? "" : file + ":" + std::to_string(error.line()) + ": ") +
                     error.what());
     }
-    for (const diagnostic& conflict : find_conflicts(streams, options.which())) {
+    for (const diagnostic& conflict : find_conflicts(streams, options.kcl.which)) {
       cannot_set_up(file + ": " + conflict.what + ". " + conflict.why + " " + conflict.fix);
     }
   }
@@ -481,7 +481,7 @@ launch compose(const launch_settings& settings, const std::vector<named_properti
 
 properties read_properties(const launch_options& options, const std::string& file) {
   properties file_properties = with_overrides(parse_properties(text_of_file(file)),
-                                              overrides_in(environment()), options.which());
+                                              overrides_in(environment()), options.kcl.which);
   for (const property& entry : file_properties) {
     if ((entry.key + entry.value).find('\0') == std::string::npos) continue;
     // A message ends at its first NUL.
@@ -509,7 +509,7 @@ std::vector<diagnostic> find_problems(const launch_options& options,
     where.heap_of_others += heap_of_shards(streams[i].content, where);
   }
   std::vector<diagnostic> found = check(streams.back().content, where);
-  for (diagnostic& conflict : find_conflicts(streams, options.which())) {
+  for (diagnostic& conflict : find_conflicts(streams, options.kcl.which)) {
     found.push_back(std::move(conflict));
   }
   return found;
@@ -531,7 +531,7 @@ reader_answer ask_reader(const launch_options& options, const properties& file_p
     // The reader needs a region. Where the daemon will find one is not known here: a finding says
     // so.
     if (variable("AWS_REGION").empty() &&
-        value_of(file_properties, "regionName", options.which()).empty()) {
+        value_of(file_properties, "regionName", options.kcl.which).empty()) {
       command.emplace_back("AWS_REGION=us-east-1");
     }
     command.push_back(find_java());
@@ -565,7 +565,7 @@ void run_daemon(const launch_options& options) {
     std::cerr << "kclxx daemon run: " << line << std::endl;
   }
   for (named_properties& stream : streams) {
-    settle_worker_id(stream.content, options.which());
+    settle_worker_id(stream.content, options.kcl.which);
     settings.properties_files.push_back(
         file_in_memory("properties", write_properties(stream.content)));
   }
@@ -598,7 +598,7 @@ void print_daemon_command(const launch_options& options) {
     return "/dev/fd/" + number;
   };
   for (named_properties& stream : streams) {
-    settle_worker_id(stream.content, options.which());
+    settle_worker_id(stream.content, options.kcl.which);
     settings.properties_files.push_back(here_document(write_properties(stream.content)));
   }
   if (settings.logging_file.empty()) {

@@ -21,8 +21,6 @@ struct launch_options {
   bool is_stock = false;            ///< nothing of kclxx runs beside the daemon
   bool is_without_program = false;  ///< check does not look for the program
   std::vector<std::string> java_options;
-
-  [[nodiscard]] kcl_version which() const { return kcl.which; }
 };
 
 /// The properties of a file, with the overrides of the environment.
