@@ -14,125 +14,22 @@ using namespace kclxx::test;
 
 namespace {
 
-std::string scan_with(const std::string& counter) {
-  return R"({"Items": [{"leaseKey": {"S": "shardId-1"}, "leaseOwner": {"S": "host-1"}, )"
-         R"("checkpoint": {"S": "TRIM_HORIZON"}, "checkpointSubSequenceNumber": {"N": "0"}, )"
-         R"("leaseCounter": {"N": ")" +
-         counter + R"("}}], "Count": 1, "ConsumedCapacity": null})";
-}
+std::string scan_of(const std::string& rows) { return "{\"Items\": [" + rows + "]}"; }
 
-const std::string no_table =
-    "echo 'An error occurred (ResourceNotFoundException) when calling the Scan operation: Cannot "
-    "do operations on a non-existent table' >&2; exit 254\n";
-
-/// Its aws shows a table, my-app, and each command line in the file `asked`. `counter` is in sh.
+/// Its aws has a table, and no other one, and a stream, whose shards have the records 101, 102 and
+/// 103 of 2026-01-01T00:00:00Z, a minute apart. The file `asked` has each command line, `updates`
+/// what is written.
 class aws_box : public sandbox {
  public:
-  explicit aws_box(const std::string& counter) {
-    write("before", scan_with("").substr(0, scan_with("").find("\"\"}") + 1));
-    write("after", scan_with("").substr(scan_with("").find("\"\"}") + 1));
-    program("bin/aws",
-            "echo \"$*\" >> $HOME/asked\n"
-            "case $* in *--table-name\\ my-app\\ *) ;; *) " +
-                no_table +
-                "esac\n"
-                "cat $HOME/before; " +
-                counter + "; cat $HOME/after\n");
-  }
-};
-
-forked_result from_stdin(const std::string& text, std::vector<std::string> options = {}) {
-  const sandbox box;
-  box.write("scan.json", text);
-  const kclxx::io::descriptor input(::open((box / "scan.json").c_str(), O_RDONLY | O_CLOEXEC));
-  options.insert(options.begin(), {"leases", "-"});
-  return box.kclxx(options, {}, input.get());
-}
-
-}  // namespace
-
-TEST_CASE("aws is asked twice, with its options, and a counter that moves is fine") {
-  const aws_box box("wc -l < $HOME/asked | tr -d '\\n'");
-  const auto found = box.kclxx({"leases", "my-app", "--interval", "0.2", "--region", "eu-north-1",
-                                "--profile", "p", "--endpoint-url", "http://127.0.0.1:1"});
-  CAPTURE(found.err);
-  CHECK(found.status == 0);
-  CHECK(found.out.starts_with("table my-app, 2 scans in "));
-  CHECK(contains(found.out, "shardId-1  host-1        3  yes    TRIM_HORIZON/0    -  ok\n"));
-  const std::string options =
-      " --consistent-read --output json --profile p --region eu-north-1 --endpoint-url "
-      "http://127.0.0.1:1\n";
-  CHECK(box.read("asked").starts_with("dynamodb scan --table-name my-app" + options +
-                                      "dynamodb scan --table-name my-app-CoordinatorState" +
-                                      options));
-}
-
-TEST_CASE("a counter that stands still is stuck, and the exit status tells") {
-  const aws_box box("printf 7");
-  const auto found = box.kclxx({"leases", "my-app", "--interval", "0.2"});
-  CHECK(found.status == 1);
-  CHECK(contains(found.out, "  no     TRIM_HORIZON/0    -  stuck: host-1 has not renewed it for "));
-  const auto json = box.kclxx({"leases", "my-app", "--interval", "0.2", "--json"});
-  CHECK(json.status == 1);
-  CHECK(contains(json.out, "\"stuck\": true"));
-}
-
-TEST_CASE("a watch goes on until its reader leaves") {
-  const aws_box box("printf 7");
-  box.program("bin/watched", std::string("{ ") + KCLXX_TOOL +
-                                 " leases my-app --watch --json --interval 0.1; echo $? "
-                                 ">$HOME/status; } 2>/dev/null | head -n 3\n");
-  const auto found = box.start({"watched"}).result();
-  CHECK(found.status == 0);
-  CHECK(count(found.out, "\n") == 3);
-  CHECK(contains(found.out, "\"scans\":3,"));
-  CHECK_FALSE(contains(found.out, "\"stuck\":true"));  // a lease may be renewed more rarely
-  CHECK(!box.read("status").empty());
-}
-
-TEST_CASE("a scan from stdin is shown once, and says what it does not tell") {
-  const auto found = from_stdin(scan_with("7"));
-  CHECK(found.status == 0);
-  CHECK(found.out.starts_with("stdin\nshard "));
-  CHECK(contains(found.out, "note: whether counters move is not known from one scan\n"));
-  CHECK(contains(from_stdin(scan_with("7"), {"--json"}).out, "\"moves\": null"));
-  CHECK(from_stdin(R"({"Items": []})").status == 1);
-}
-
-TEST_CASE("what cannot be read is told in one line") {
-  const auto is_told = [](const forked_result& found, int status, const std::string& text) {
-    CAPTURE(found.err);
-    CHECK(found.status == status);
-    CHECK(found.out.empty());
-    CHECK(contains(found.err, "kclxx leases: " + text));
-    CHECK(count(found.err, "\n") == 1);
-  };
-  is_told(from_stdin("{"), 5, "stdin: it is no JSON: wrong or cut off at line 1, column 2\n");
-  is_told(from_stdin(""), 5, "stdin: it is empty\n");
-  is_told(from_stdin(scan_with("7"), {"--watch"}), 2, "--watch is for a table that aws reads");
-  const aws_box box("printf x");
-  is_told(box.kclxx({"leases", "other"}), 5, "there is no table other where aws looks");
-  is_told(box.kclxx({"leases", "my-app"}), 5,
-          "what aws prints of my-app: Items[0]: leaseCounter is not a whole number\n");
-  box.program("bin/aws", "echo >&2; echo 'Unable to locate credentials.' >&2; exit 253\n");
-  is_told(box.kclxx({"leases", "my-app"}), 5,
-          "aws ended with exit status 253: Unable to locate credentials.\n");
-  is_told(box.kclxx({"leases", "my-app"}, {"PATH=" + (box / "none").string()}), 5,
-          "aws is not in PATH; on Debian: apt-get install awscli.");
-}
-
-namespace {
-
-/// Its aws has a table and a stream of that name, whose shards have the records 101, 102 and 103 of
-/// 2026-01-01T00:00:00Z, a minute apart. What is written is in the file `updates`.
-class rewind_box : public sandbox {
- public:
-  explicit rewind_box(const std::string& rows,
-                      const std::string& shards = R"({"ShardId": "shardId-1"})") {
+  explicit aws_box(const std::string& rows,
+                   const std::string& shards = R"({"ShardId": "shardId-1"})") {
     show(rows);
     write("shards", "{\"Shards\": [" + shards + "]}");
     program("bin/aws", R"(echo "$*" >> $HOME/asked
 case $* in
+*--table-name\ other* | *-CoordinatorState*)
+  echo 'An error occurred (ResourceNotFoundException) when calling the Scan operation: no table' >&2
+  exit 254 ;;
 *dynamodb\ scan*) cat $HOME/table; if [ -e $HOME/next ]; then mv $HOME/next $HOME/table; fi ;;
 *update-item*)
   if [ -e $HOME/updates ] && [ -e $HOME/fails_later ]; then exit 254; fi
@@ -151,14 +48,14 @@ esac
   }
 
   static std::string row(const std::string& shard, const std::string& checkpoint,
-                         const std::string& counter = "7", const std::string& attributes = "") {
+                         const std::string& counter = "7") {
     return R"({"leaseKey": {"S": ")" + shard + R"("}, "leaseOwner": {"S": "host-1"}, )" +
            R"("checkpoint": {"S": ")" + checkpoint +
-           R"("}, "checkpointSubSequenceNumber": {"N": "3"}, )" + attributes +
-           R"("leaseCounter": {"N": ")" + counter + "\"}}";
+           R"("}, "checkpointSubSequenceNumber": {"N": "3"}, "leaseCounter": {"N": ")" + counter +
+           "\"}}";
   }
   void show(const std::string& rows, const std::string& file = "table") const {
-    write(file, "{\"Items\": [" + rows + "]}");
+    write(file, scan_of(rows));
   }
   [[nodiscard]] forked_result rewind(std::vector<std::string> options) const {
     options.insert(options.begin(),
@@ -169,12 +66,92 @@ esac
 };
 
 const std::string a_minute_later = "2026-01-01T00:01:00Z";
+const std::string a_row = aws_box::row("shardId-1", "TRIM_HORIZON");
+
+forked_result from_stdin(const std::string& text, std::vector<std::string> options = {}) {
+  const sandbox box;
+  box.write("scan.json", text);
+  const kclxx::io::descriptor input(::open((box / "scan.json").c_str(), O_RDONLY | O_CLOEXEC));
+  options.insert(options.begin(), {"leases", "-"});
+  return box.kclxx(options, {}, input.get());
+}
 
 }  // namespace
 
+TEST_CASE("aws is asked twice, with its options, and a counter that moves is fine") {
+  const aws_box box(a_row);
+  box.show(aws_box::row("shardId-1", "TRIM_HORIZON", "8"), "next");
+  const auto found = box.kclxx({"leases", "my-app", "--interval", "0.2", "--region", "eu-north-1",
+                                "--profile", "p", "--endpoint-url", "http://127.0.0.1:1"});
+  CAPTURE(found.err);
+  CHECK(found.status == 0);
+  CHECK(found.out.starts_with("table my-app, 2 scans in "));
+  CHECK(contains(found.out, "shardId-1  host-1        8  yes    TRIM_HORIZON/3    -  ok\n"));
+  const std::string options =
+      " --consistent-read --output json --profile p --region eu-north-1 --endpoint-url "
+      "http://127.0.0.1:1\n";
+  CHECK(box.read("asked").starts_with("dynamodb scan --table-name my-app" + options +
+                                      "dynamodb scan --table-name my-app-CoordinatorState" +
+                                      options));
+}
+
+TEST_CASE("a counter that stands still is stuck, and the exit status tells") {
+  const aws_box box(a_row);
+  const auto found = box.kclxx({"leases", "my-app", "--interval", "0.2"});
+  CHECK(found.status == 1);
+  CHECK(contains(found.out, "  no     TRIM_HORIZON/3    -  stuck: host-1 has not renewed it for "));
+  const auto json = box.kclxx({"leases", "my-app", "--interval", "0.2", "--json"});
+  CHECK(json.status == 1);
+  CHECK(contains(json.out, "\"stuck\": true"));
+}
+
+TEST_CASE("a watch goes on until its reader leaves") {
+  const aws_box box(a_row);
+  box.program("bin/watched", std::string("{ ") + KCLXX_TOOL +
+                                 " leases my-app --watch --json --interval 0.1; echo $? "
+                                 ">$HOME/status; } 2>/dev/null | head -n 3\n");
+  const auto found = box.start({"watched"}).result();
+  CHECK(found.status == 0);
+  CHECK(count(found.out, "\n") == 3);
+  CHECK(contains(found.out, "\"scans\":3,"));
+  CHECK_FALSE(contains(found.out, "\"stuck\":true"));  // a lease may be renewed more rarely
+  CHECK(!box.read("status").empty());
+}
+
+TEST_CASE("a scan from stdin is shown once, and says what it does not tell") {
+  const auto found = from_stdin(scan_of(a_row));
+  CHECK(found.status == 0);
+  CHECK(found.out.starts_with("stdin\nshard "));
+  CHECK(contains(found.out, "note: whether counters move is not known from one scan\n"));
+  CHECK(contains(from_stdin(scan_of(a_row), {"--json"}).out, "\"moves\": null"));
+  CHECK(from_stdin(R"({"Items": []})").status == 1);
+}
+
+TEST_CASE("what cannot be read is told in one line") {
+  const auto is_told = [](const forked_result& found, int status, const std::string& text) {
+    CAPTURE(found.err);
+    CHECK(found.status == status);
+    CHECK(found.out.empty());
+    CHECK(contains(found.err, "kclxx leases: " + text));
+    CHECK(count(found.err, "\n") == 1);
+  };
+  is_told(from_stdin("{"), 5, "stdin: it is no JSON: wrong or cut off at line 1, column 2\n");
+  is_told(from_stdin(""), 5, "stdin: it is empty\n");
+  is_told(from_stdin(scan_of(a_row), {"--watch"}), 2, "--watch is for a table that aws reads");
+  const aws_box box(aws_box::row("shardId-1", "TRIM_HORIZON", "x"));
+  is_told(box.kclxx({"leases", "other"}), 5, "there is no table other where aws looks");
+  is_told(box.kclxx({"leases", "my-app"}), 5,
+          "what aws prints of my-app: Items[0]: leaseCounter is not a whole number\n");
+  box.program("bin/aws", "echo >&2; echo 'Unable to locate credentials.' >&2; exit 253\n");
+  is_told(box.kclxx({"leases", "my-app"}), 5,
+          "aws ended with exit status 253: Unable to locate credentials.\n");
+  is_told(box.kclxx({"leases", "my-app"}, {"PATH=" + (box / "none").string()}), 5,
+          "aws is not in PATH; on Debian: apt-get install awscli.");
+}
+
 TEST_CASE(
     "a rewind shows the record before the time and how much comes again, and writes nothing") {
-  const rewind_box box(rewind_box::row("shardId-1", "103"));
+  const aws_box box(aws_box::row("shardId-1", "103"));
   const auto seen = box.rewind({"--rewind", a_minute_later});
   CAPTURE(seen.out, seen.err);
   CHECK(seen.status == 0);
@@ -186,7 +163,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a rewind takes the lease away and moves it, if the row is as it was read") {
-  const rewind_box box(rewind_box::row("shardId-1", "103"));
+  const aws_box box(aws_box::row("shardId-1", "103"));
   const auto seen = box.rewind({"--rewind", a_minute_later, "--yes"});
   CAPTURE(seen.out, seen.err);
   REQUIRE(seen.status == 0);
@@ -209,7 +186,7 @@ TEST_CASE("a rewind takes the lease away and moves it, if the row is as it was r
     if (name.ends_with(".rows.json")) file = name;
   }
   REQUIRE(contains(seen.out, "the old rows are in " + file));
-  box.show(rewind_box::row("shardId-1", "101", "9"));
+  box.show(aws_box::row("shardId-1", "101", "9"));
   const auto restored = box.rewind({"--restore", file, "--yes"});
   CAPTURE(restored.out, restored.err);
   CHECK(restored.status == 0);
@@ -218,21 +195,21 @@ TEST_CASE("a rewind takes the lease away and moves it, if the row is as it was r
   CHECK(contains(second, "\":sub\":{\"N\":\"3\"}"));
 
   SECTION("what has moved on since is not restored") {
-    box.show(rewind_box::row("shardId-1", "102"));
+    box.show(aws_box::row("shardId-1", "102"));
     const auto refused = box.rewind({"--restore", file, "--yes"});
     CHECK(refused.status == 1);
     CHECK(contains(refused.out, "it is no longer where the move has put it"));
   }
   SECTION("what was not moved is there") {
-    box.show(rewind_box::row("shardId-1", "103"));
+    box.show(aws_box::row("shardId-1", "103"));
     CHECK(contains(box.rewind({"--restore", file, "--yes"}).out, "stays: it is there"));
   }
   CHECK(box.read("updates") == update + second);
 }
 
 TEST_CASE("a rewind writes nothing while a worker renews the lease") {
-  const rewind_box box(rewind_box::row("shardId-1", "103"));
-  box.show(rewind_box::row("shardId-1", "103", "8"), "next");
+  const aws_box box(aws_box::row("shardId-1", "103"));
+  box.show(aws_box::row("shardId-1", "103", "8"), "next");
   const auto seen = box.rewind({"--rewind", "TRIM_HORIZON", "--yes"});
   CHECK(seen.status == 1);
   CHECK(contains(seen.err, "host-1 renews the lease of shardId-1: stop all workers first"));
@@ -240,7 +217,7 @@ TEST_CASE("a rewind writes nothing while a worker renews the lease") {
 }
 
 TEST_CASE("a row that changes between the read and the write stays as it is") {
-  const rewind_box box(rewind_box::row("shardId-1", "103"));
+  const aws_box box(aws_box::row("shardId-1", "103"));
   box.write("changed", "");
   const auto seen = box.rewind({"--rewind", "TRIM_HORIZON", "--yes"});
   CHECK(seen.status == 1);
@@ -249,9 +226,8 @@ TEST_CASE("a row that changes between the read and the write stays as it is") {
 }
 
 TEST_CASE("how many rows were written is told when aws fails between them") {
-  const rewind_box box(
-      rewind_box::row("shardId-1", "103") + ", " + rewind_box::row("shardId-2", "103"),
-      R"({"ShardId": "shardId-1"}, {"ShardId": "shardId-2"})");
+  const aws_box box(aws_box::row("shardId-1", "103") + ", " + aws_box::row("shardId-2", "103"),
+                    R"({"ShardId": "shardId-1"}, {"ShardId": "shardId-2"})");
   box.write("fails_later", "");
   const auto seen = box.rewind({"--rewind", "TRIM_HORIZON", "--yes"});
   CHECK(seen.status == 5);
@@ -259,7 +235,7 @@ TEST_CASE("how many rows were written is told when aws fails between them") {
 }
 
 TEST_CASE("a file whose rows have no positions is not restored") {
-  const rewind_box box(rewind_box::row("shardId-1", "101"));
+  const aws_box box(aws_box::row("shardId-1", "101"));
   const auto restored = [&](const std::string& number, const std::string& sub) {
     box.write("rows.json",
               R"({"table": "my-app", "rows": [{"written": "101", "row": {"leaseKey": {"S": )"
@@ -282,11 +258,10 @@ TEST_CASE("a file whose rows have no positions is not restored") {
 }
 
 TEST_CASE("with a stream the leases of another stream are told in one line") {
-  const rewind_box box(
-      rewind_box::row("shardId-1", "103") + ", " + rewind_box::row("shardId-2", "103"),
-      R"({"ShardId": "shardId-1", "SequenceNumberRange": {)"
-      R"("StartingSequenceNumber": "104"}}, {"ShardId": "shardId-2", )"
-      R"("SequenceNumberRange": {"StartingSequenceNumber": "103"}})");
+  const aws_box box(aws_box::row("shardId-1", "103") + ", " + aws_box::row("shardId-2", "103"),
+                    R"({"ShardId": "shardId-1", "SequenceNumberRange": {)"
+                    R"("StartingSequenceNumber": "104"}}, {"ShardId": "shardId-2", )"
+                    R"("SequenceNumberRange": {"StartingSequenceNumber": "103"}})");
   for (const std::string& target : {a_minute_later, std::string("LATEST")}) {
     const auto refused = box.rewind({"--rewind", target, "--shard", "shardId-1", "--yes"});
     CHECK(refused.status == 1);
@@ -310,14 +285,14 @@ TEST_CASE("with a stream the leases of another stream are told in one line") {
 TEST_CASE("each kind of row has its outcome in a rewind") {
   const auto of = [](const std::string& rows, std::vector<std::string> options,
                      const std::string& shards = R"({"ShardId": "shardId-1"})") {
-    const rewind_box box(rows, shards);
+    const aws_box box(rows, shards);
     options.insert(options.begin(), "--rewind");
     const auto seen = box.rewind(options);
     CAPTURE(seen.err);
     return std::to_string(seen.status) + " " + seen.out.substr(0, seen.out.find('\n'));
   };
   const auto row = [](const std::string& checkpoint) {
-    return rewind_box::row("shardId-1", checkpoint);
+    return aws_box::row("shardId-1", checkpoint);
   };
   CHECK(of(row("SHARD_END"), {a_minute_later}) ==
         "0 shardId-1  SHARD_END/3 -> 101  again: from 2026-01-01T00:01:00.000Z");
@@ -341,15 +316,14 @@ TEST_CASE("each kind of row has its outcome in a rewind") {
   CHECK(of(row("SHARD_END"),
            {"TRIM_HORIZON", "--shard", "shardId-1", "--shard", "shardId-1", "--yes"},
            two) == "0 shardId-1  SHARD_END/3 -> TRIM_HORIZON  again: all that is kept");
-  const auto without_row =
-      rewind_box(row("103"), two).rewind({"--rewind", a_minute_later, "--yes"});
+  const auto without_row = aws_box(row("103"), two).rewind({"--rewind", a_minute_later, "--yes"});
   CHECK(contains(without_row.out,
                  "shardId-2  -  stays: it has no row, so its records do not come again"));
   CHECK(contains(without_row.out, "nothing was written\n"));
 }
 
 TEST_CASE("what a rewind cannot use is told in one line") {
-  const rewind_box box(rewind_box::row("shardId-1", "103"));
+  const aws_box box(aws_box::row("shardId-1", "103"));
   const auto is_told = [&](std::vector<std::string> options, int status, const std::string& text) {
     const auto seen = box.rewind(std::move(options));
     CAPTURE(seen.err);
