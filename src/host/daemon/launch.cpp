@@ -62,32 +62,6 @@ std::string cause_in(std::string_view line) {
   return ": " + std::string(line.substr(0, line.find(" at ")));
 }
 
-struct start_failure {
-  std::string what;     ///< with the remedy, in one line
-  bool is_end = false;  ///< the worker is about to leave, with status 0
-};
-
-/// What one of the failures that properties/logback.xml hands to the guard means: a line
-/// "APPLICATION: MESSAGE", where the application is only there when the daemon has several streams.
-/// Nothing: the daemon's own words are enough.
-std::optional<start_failure> explain(std::string_view line) {
-  const auto message = line.find(": ");
-  if (message == std::string_view::npos) return std::nullopt;
-  const std::string worker =
-      message == 0 ? "the worker" : "the worker of " + std::string(line.substr(0, message));
-  line.remove_prefix(message + 2);
-  const bool is_end = line.starts_with("Unable to initialize after");
-  if (line.find("leaseCounter is marked non-null but is null") != std::string_view::npos) {
-    return start_failure{"the lease table has rows of KCL 3, which KCL 2 cannot read, so " +
-                             worker +
-                             " takes no shards: use --kcl 3, or remove these rows "
-                             "(docs/host/moving.md#back-to-kcl-2)",
-                         is_end};
-  }
-  if (!is_end) return std::nullopt;
-  return start_failure{worker + " could not be initialized" + cause_in(line), true};
-}
-
 /// Judges each line of the failures as soon as it is long enough, and at its end at the latest.
 class failure_reader {
  public:
@@ -106,20 +80,35 @@ class failure_reader {
   }
 
  private:
+  /// `head_` is a line "APPLICATION: MESSAGE" that properties/logback.xml hands over; the
+  /// application is only there when the daemon has several streams. For most failures the daemon's
+  /// own words are enough.
   void judge() {
-    const auto failure = explain(head_);
-    if (!failure) return;
-    if (failure->what != last_) {
-      std::cerr << "kclxx daemon run: " + failure->what + "\n" << std::flush;
+    const auto message = head_.find(": ");
+    if (message == std::string::npos) return;
+    const std::string worker =
+        message == 0 ? "the worker" : "the worker of " + head_.substr(0, message);
+    const std::string line = head_.substr(message + 2);
+    const bool is_end = line.starts_with("Unable to initialize after");
+    if (line.find("leaseCounter is marked non-null but is null") != std::string::npos) {
+      say("the lease table has rows of KCL 3, which KCL 2 cannot read, so " + worker +
+          " takes no shards: use --kcl 3, or remove these rows "
+          "(docs/host/moving.md#back-to-kcl-2)");
+    } else if (is_end) {
+      say(worker + " could not be initialized" + cause_in(line));
     }
-    last_ = failure->what;
-    if (failure->is_end) end_java(java_);
+    if (is_end) end_java(java_);  // it is about to leave, with status 0
+  }
+
+  void say(const std::string& failure) {
+    if (failure != last_said_) std::cerr << "kclxx daemon run: " + failure + "\n" << std::flush;
+    last_said_ = failure;
   }
 
   pid_t java_;
   std::string head_;
   bool is_judged_ = false;
-  std::string last_;
+  std::string last_said_;
 };
 
 [[noreturn]] void guard(int failures, pid_t java) {
