@@ -24,23 +24,20 @@ import chaos_test  # noqa: E402
 EVERY = 2  # seconds between two samples
 WARM_UP = 1 / 6  # of the time of a process: caches and arenas fill
 SETTLED = 4  # samples with equally many shards, the last of which counts
-ROWS = 10  # of the table
 
 
 class Sample(typing.NamedTuple):
-    """Of the process that serves the shards of the spared worker. Sizes in KiB."""
+    """Of the process that serves the shards of the spared worker."""
 
     time: float
     pid: int
     shards: int  # launchers that wait for it
-    records: int  # processed by all workers so far
-    resident: int
-    anonymous: int
+    anonymous: int  # KiB
     descriptors: int
     threads: int
 
 
-def kibibytes(text, name):
+def number_of(text, name):
     [line] = [line for line in text.splitlines() if line.startswith(f"{name}:")]
     return int(line.split()[1])
 
@@ -52,11 +49,7 @@ class Soak(chaos_test.Chaos):
     def test_nothing_is_lost(self):
         """And what the process needs that lives through it does not grow."""
         self.samples = []
-        self.begun = time.monotonic()
-        try:
-            calm = self.live_through_chaos()
-        finally:
-            print(f"\n{self.table()}", flush=True)
+        calm = self.live_through_chaos()
         duplicates, _ = self.check(self.app, bounded=False, in_order=False)
         parked = self.check_parked(self.app)
         flat = self.check_flat()
@@ -90,30 +83,10 @@ class Soak(chaos_test.Chaos):
         try:
             rollup, status = (process / "smaps_rollup").read_text(), (process / "status").read_text()
             self.samples.append(Sample(
-                time.monotonic(), pid, len(spared.children()), len(self.app.processed()),
-                kibibytes(rollup, "Rss"), kibibytes(rollup, "Anonymous"),
-                len(os.listdir(process / "fd")), kibibytes(status, "Threads")))
+                time.monotonic(), pid, len(spared.children()), number_of(rollup, "Anonymous"),
+                len(os.listdir(process / "fd")), number_of(status, "Threads")))
         except OSError:
             pass  # it has just ended
-
-    def table(self):
-        """A row for each part of the time, with the medians of its samples."""
-        length = (self.samples[-1].time - self.samples[0].time) / ROWS
-        lines = ["| minutes | process | shards | records processed | resident | anonymous | descriptors "
-                 "| threads |", "|--:|--:|--:|--:|--:|--:|--:|--:|"]
-        for row in range(ROWS):
-            since = self.samples[0].time + row * length
-            part = [s for s in self.samples if since <= s.time <= since + length]
-            if not part:
-                continue
-            median = Sample(*map(statistics.median_low, zip(*part)))
-            shards = [s.shards for s in part]
-            lines.append(
-                f"| {(since - self.begun) / 60:.0f} to {(since + length - self.begun) / 60:.0f} "
-                f"| {len({s.pid for s in self.samples if s.time <= part[-1].time})} "
-                f"| {min(shards)} to {max(shards)} | {part[-1].records:,} | {median.resident:,} KiB "
-                f"| {median.anonymous:,} KiB | {median.descriptors} | {median.threads} |")
-        return "\n".join(lines)
 
     def check_flat(self):
         """Compares the halves of the life of the process that lived longest, after its warm-up.
