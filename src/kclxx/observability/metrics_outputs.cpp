@@ -42,11 +42,9 @@ figures::figures() {
   for (std::size_t i = 0; i < families.size(); ++i) {
     const auto family = static_cast<metric>(i);
     if (families[i].type == metrics_recorder::metric_type::histogram) histograms[family] = {};
-    if (families[i].type != metrics_recorder::metric_type::counter || families[i].label.empty())
-      continue;
-    auto& values = labels[family];
+    if (families[i].type != metrics_recorder::metric_type::counter) continue;
     for (const std::string_view value : families[i].label_values) {
-      values.push_back({std::string(value), 0});
+      labels[family].emplace(value, 0);
     }
   }
   gauges[index(metric::build_info)] = 1;
@@ -56,14 +54,13 @@ std::uint64_t figures::counter(metric family) const noexcept {
   const auto found = labels.find(family);
   if (found == labels.end()) return counters[index(family)];
   return std::accumulate(found->second.begin(), found->second.end(), std::uint64_t{0},
-                         [](std::uint64_t sum, const labelled& term) { return sum + term.value; });
+                         [](std::uint64_t sum, const auto& term) { return sum + term.second; });
 }
 
 std::uint64_t figures::counter(metric family, std::string_view label) const noexcept {
   const auto& values = labels.at(family);
-  const auto found = std::find_if(values.begin(), values.end(),
-                                  [&](const labelled& value) { return value.label == label; });
-  return found == values.end() ? 0 : found->value;
+  const auto found = values.find(label);
+  return found == values.end() ? 0 : found->second;
 }
 
 std::string to_text(double value) {
@@ -75,16 +72,8 @@ std::string to_text(double value) {
 void figures_recorder::add(metric family, std::uint64_t amount, std::string_view label_value) {
   if (label_value.empty()) {
     figures_.counters[index(family)] += amount;
-    return;
-  }
-  auto& values = figures_.labels.at(family);
-  const auto found =
-      std::find_if(values.begin(), values.end(),
-                   [&](const figures::labelled& value) { return value.label == label_value; });
-  if (found == values.end()) {
-    values.push_back({std::string(label_value), amount});
   } else {
-    found->value += amount;
+    figures_.labels.at(family)[std::string(label_value)] += amount;
   }
 }
 
@@ -414,8 +403,8 @@ class writer {
   void counters(metric figure, const metrics_recorder::metric_family& about,
                 const std::string& name) {
     if (about.label.empty()) return sample(name, "", std::to_string(figures_.counter(figure)));
-    for (const auto& value : figures_.labels.at(figure)) {
-      sample(name, label(about.label, value.label), std::to_string(value.value));
+    for (const auto& [value, count] : figures_.labels.at(figure)) {
+      sample(name, label(about.label, value), std::to_string(count));
     }
   }
 
@@ -466,12 +455,6 @@ std::map<std::string, std::string> own_labels(const own_metric& own) {
   }
   std::erase_if(labels, [](const auto& label) { return label.second.empty(); });
   return labels;
-}
-
-void require_valid(const own_metric& own) {
-  require(is_name(own.name, "_:"), "Prometheus accepts no such name");
-  require(!own.name.starts_with("kclxx_"), "the names that begin with kclxx_ are kclxx's");
-  require(protocol::is_utf8(own.help), "its help is not UTF-8");
 }
 
 std::string number_text(double value) {
@@ -547,7 +530,9 @@ std::string own_metrics_text(
   std::map<std::string, own_family> families;
   for (const own_metric& figure : own) {
     try {
-      require_valid(figure);
+      require(is_name(figure.name, "_:"), "Prometheus accepts no such name");
+      require(!figure.name.starts_with("kclxx_"), "the names that begin with kclxx_ are kclxx's");
+      require(protocol::is_utf8(figure.help), "its help is not UTF-8");
       const auto labels = own_labels(figure);
       own_family& family =
           families.try_emplace(figure.name, own_family{&figure, {}, {}}).first->second;
