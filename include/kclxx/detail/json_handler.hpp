@@ -194,20 +194,6 @@ inline bool names_any(const batch_failure& reported, const record_batch& batch) 
   return std::any_of(reported.records().begin(), reported.records().end(), is_in_batch);
 }
 
-/// Reports the records that did not parse, together with those that the handler has reported, if it
-/// has. A report of records that are not in the batch is passed on alone, and completes nothing.
-[[noreturn]] inline void throw_json_failures(const record_batch& batch,
-                                             std::vector<batch_failure::failed> unparsed,
-                                             const batch_failure* reported) {
-  if (reported == nullptr) throw batch_failure(std::move(unparsed));
-  if (!names_any(*reported, batch)) throw *reported;
-  for (batch_failure::failed named : reported->records()) {
-    if (!named.cause) named.cause = std::current_exception();
-    unparsed.push_back(std::move(named));
-  }
-  throw batch_failure(std::move(unparsed), reported->last_tried());
-}
-
 template <class Value, class Function>
 void call_with_batch(Function& function, const record_batch& batch, const shard_context& shard) {
   std::vector<json_record<Value>> values;
@@ -228,11 +214,16 @@ void call_with_batch(Function& function, const record_batch& batch, const shard_
     } else {
       function(json_batch<Value>(values), shard);
     }
-  } catch (const batch_failure& failure) {
-    if (unparsed.empty()) throw;
-    throw_json_failures(batch, std::move(unparsed), &failure);
+  } catch (const batch_failure& reported) {
+    // A report of records that are not in the batch is passed on alone, and completes nothing.
+    if (unparsed.empty() || !names_any(reported, batch)) throw;
+    for (batch_failure::failed named : reported.records()) {
+      if (!named.cause) named.cause = std::current_exception();
+      unparsed.push_back(std::move(named));
+    }
+    throw batch_failure(std::move(unparsed), reported.last_tried());
   }
-  if (!unparsed.empty()) throw_json_failures(batch, std::move(unparsed), nullptr);
+  if (!unparsed.empty()) throw batch_failure(std::move(unparsed));
 }
 
 /// A handler for `each`, `batches` or a `parallel`, from a function of values, or from one that
