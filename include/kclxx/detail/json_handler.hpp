@@ -19,7 +19,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <kclxx/detail/exception_text.hpp>
+#include <kclxx/error.hpp>
 #include <kclxx/json_batch.hpp>
 #include <kclxx/processing/failure_policy.hpp>
 #include <kclxx/processing/handler.hpp>
