@@ -196,8 +196,8 @@ class hand_over {
       int status = 0;
       if (has_exited(status)) return WIFSIGNALED(status) ? answer::crashed : answer::exited;
       reason.set("the resident has closed the connection");
-    } else if (std::memcmp(reply.header.magic, message_header().magic,
-                           sizeof reply.header.magic) != 0) {
+    } else if (std::memcmp(reply.header.magic, message_header().magic, sizeof reply.header.magic) !=
+               0) {
       reason.set("something else than a resident answers at its socket");
     } else if (reply.header.version != hand_over_version) {
       reason.set("the resident has version %u of the hand-over, and kclxx-share has version %u",
