@@ -257,15 +257,10 @@ TEST_CASE("an exception of from_json without a text is permanent, too", "[proces
   CHECK(read<silent>("{}") == "refused");
 }
 
-TEST_CASE("after the value there is nothing but white space", "[processing][json]") {
-  for (int byte = 0; byte < 256; ++byte) {
-    CAPTURE(byte);
-    const char c = static_cast<char>(byte);
-    const bool is_space = c == ' ' || c == '\t' || c == '\n' || c == '\r';
-    CHECK((read<click_of_macro>(first + c) == "refused") != is_space);
-    CHECK((read<click_of_macro>(first + ' ' + c + ' ') == "refused") != is_space);
-    CHECK(read<click_of_macro>(first + c + second) == "refused");
-  }
+TEST_CASE("a NUL is refused, for which the parser would end the value", "[processing][json]") {
+  CHECK(read<click_of_macro>(first) != "refused");
+  CHECK(read<click_of_macro>(first + '\0') == "refused");
+  CHECK(read<click_of_macro>(first + '\0' + second) == "refused");
   CHECK(read<std::string>(std::string("\"a\0b\"", 5)) == "refused");
   CHECK(read<std::string>(std::string("\"a\\\0\"", 5)) == "refused");
 }

@@ -324,12 +324,6 @@ TEST_CASE("the end of input leads out at every step", "[session][P31][P56][P57]"
                 "request stop", "arm grace timer 10000 ms"});
     CHECK(daemon.returns() == lines{"leave with 12"});
   }
-  SECTION("while a callback runs without end") {
-    daemon.initialize();
-    daemon.end_of_input();
-    CHECK(daemon.fires(session::timer::grace) ==
-          lines{"log error: a callback did not return within the grace time", "leave with 13"});
-  }
   SECTION("while a checkpoint is awaited in a callback") {
     daemon.start_batch("100");
     daemon.checkpoint(1);
