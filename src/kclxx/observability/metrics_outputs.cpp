@@ -358,6 +358,12 @@ std::string labels_of(const observer::shard_names& names) {
   return stream_labels_of(names) + ',' + label("shard", names.shard_id);
 }
 
+/// The application and the stream in the name of a file.
+std::string stream_part(const observer::shard_names& names) {
+  return detail::percent_encoded(names.application_name.value_or(unknown_name), "-_.") + '.' +
+         detail::percent_encoded(names.stream_name.value_or(unknown_name), "-_");
+}
+
 /// Whether the family counts what outlives the shard's file.
 bool is_of_leases(metric figure) {
   return figure == metric::leases_gained || figure == metric::leases_ended;
@@ -556,19 +562,12 @@ std::string own_metrics_text(
 }
 
 std::string metrics_file_name(const observer::shard_names& names) {
-  return detail::file_name(
-      "kclxx." + detail::percent_encoded(names.application_name.value_or(unknown_name), "-_.") +
-          '.' + detail::percent_encoded(names.stream_name.value_or(unknown_name), "-_") + '.' +
-          detail::percent_encoded(names.shard_id, "-_"),
-      ".prom");
+  const std::string shard = detail::percent_encoded(names.shard_id, "-_");
+  return detail::file_name("kclxx." + stream_part(names) + '.' + shard, ".prom");
 }
 
 std::string lease_counters_file_name(const observer::shard_names& names) {
-  return detail::file_name(
-      "kclxx-leases." +
-          detail::percent_encoded(names.application_name.value_or(unknown_name), "-_.") + '.' +
-          detail::percent_encoded(names.stream_name.value_or(unknown_name), "-_"),
-      ".prom");
+  return detail::file_name("kclxx-leases." + stream_part(names), ".prom");
 }
 
 std::string cloudwatch_line(const figures& previous, const figures& now,
