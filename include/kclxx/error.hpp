@@ -2,6 +2,7 @@
 // See kclxx/kclxx.hpp for the default contract of errors, threads and blocking.
 #pragma once
 
+#include <exception>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -115,6 +116,16 @@ class KCLXX_EXPORT fenced_error : public std::system_error {
   explicit fenced_error(const std::string& reason)
       : std::system_error(make_error_code(errc::fenced), reason) {}
 };
+
+namespace detail {
+
+/// what() of an exception of user code, which may be null.
+inline const char* text_of(const std::exception& error) noexcept {
+  const char* const text = error.what();
+  return text == nullptr ? "a std::exception without a text" : text;
+}
+
+}  // namespace detail
 
 }  // namespace kclxx
 

@@ -161,6 +161,10 @@ class Archive(unittest.TestCase):
                       name != "_kclxx.probe" and not re.search(r"/\d{12}$", name)]
             self.assertEqual([], staged)
 
+    def assert_none_is_covered(self):
+        for file in (self.folder / "state").rglob("*position"):
+            self.assertIn(file.read_text().strip(), ("", "TRIM_HORIZON/0"), file)
+
     # The tests below run for both stores.
     def test_lives_and_suspensions_leave_nothing_out_and_nothing_twice(self):
         store, text, chance = self.store(), list(lines(2000)), random.Random(7)
@@ -178,23 +182,6 @@ class Archive(unittest.TestCase):
                 self.kill(feed)
         self.finish(store, text)
         self.assert_exactly_once(store, 2000)
-
-    def test_two_streams_in_one_store_are_two_archives(self):
-        store = self.store()
-        self.finish(store, list(lines(100)), stream="orders")
-        self.finish(store, [line.replace('"id": ', '"id": 1') for line in list(lines(60))[10:]], stream="clicks")
-        events = sum(gzip.decompress(content).count(b"\n") for name, content in store.objects().items()
-                     if not name.startswith("_kclxx"))
-        self.assertEqual(150, events)
-
-    def test_a_record_that_is_parked_again_is_one_object(self):
-        store, text = self.store(), [*lines(5), "no JSON", "\ufeff" + next(lines(1)).replace('"id": 0', '"id": 5')]
-        for _ in range(2):
-            self.finish(store, text)
-        parked = [name for name in store.objects() if name.startswith("_kclxx_parked/")]
-        self.assertEqual(1, len(parked), parked)
-        self.assertRegex(parked[0], "^_kclxx_parked/archiver/clicks/shardId-000000000000-[0-9a-f]+/6.0.jsonl$")
-        self.assert_exactly_once(store, 6)
 
     def test_many_files_in_a_commit(self):
         store = self.store()
@@ -269,10 +256,6 @@ class FolderArchive(Archive):
         self.assertEqual(0, second.wait(120), self.log())
         self.assert_exactly_once(store, 480)
 
-    def assert_none_is_covered(self):
-        for file in (self.folder / "state").rglob("*position"):
-            self.assertIn(file.read_text().strip(), ("", "TRIM_HORIZON/0"), file)
-
     @needs_root
     def test_an_unmounted_volume_is_an_outage(self):
         volume = self.folder / "volume"
@@ -297,11 +280,6 @@ class FolderArchive(Archive):
         subprocess.run(["mount", "-o", "remount,rw", disk], check=True)
         self.assertEqual(0, feed.wait(120), self.log())
         self.assert_exactly_once(Folder(disk), 10)
-
-    def test_a_folder_that_is_not_there_is_refused(self):
-        self.assertNotEqual(0, self.start(Folder(self.folder / "nowhere"), lines(1)).wait(60))
-        self.assertIn("archive: cannot open " + str(self.folder / "nowhere"), self.log())
-        self.assertFalse((self.folder / "nowhere").exists())
 
 
 class S3Archive(Archive):
@@ -390,8 +368,7 @@ class S3Archive(Archive):
                 self.assertIsNone(feed.poll())
                 self.kill(feed)
                 self.assertEqual([], [name for name in good.objects() if name != "_kclxx.probe"])
-                for file in (self.folder / "state").rglob("*position"):
-                    self.assertIn(file.read_text().strip(), ("", "TRIM_HORIZON/0"), file)
+                self.assert_none_is_covered()
 
     def test_credentials_of_containers_instances_and_web_identities_are_renewed(self):
         asked = collections.Counter()

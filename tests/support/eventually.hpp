@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -20,6 +21,19 @@ bool eventually(Condition holds, std::chrono::milliseconds limit = std::chrono::
   }
   return true;
 }
+
+/// wait() returns once come() was called.
+class moment {
+ public:
+  void wait() { has_come_.wait(false); }
+  void come() {
+    has_come_ = true;
+    has_come_.notify_all();
+  }
+
+ private:
+  std::atomic<bool> has_come_ = false;
+};
 
 /// How often something has happened, on any thread; another thread can wait for it.
 class awaited_count {

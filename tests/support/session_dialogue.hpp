@@ -60,15 +60,9 @@ class session_dialogue {
   lines end_behind_line() {
     return after([&](auto& out) { session_.on_end_behind_line(out); });
   }
-  lines bad_line() {
-    return after([&](auto& out) { session_.on_bad_line("bad line", out); });
-  }
   lines failure() {
     return after(
         [&](auto& out) { session_.on_failure(exit_status::daemon_gone, "no input", out); });
-  }
-  lines broken_output() {
-    return after([&](auto& out) { session_.on_output_broken("broken pipe", out); });
   }
 
   lines returns() {

@@ -19,7 +19,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <kclxx/detail/exception_text.hpp>
+#include <kclxx/error.hpp>
 #include <kclxx/json_batch.hpp>
 #include <kclxx/processing/failure_policy.hpp>
 #include <kclxx/processing/handler.hpp>
@@ -159,10 +159,9 @@ class parsed_records {
 /// Calls the function with what its form asks for. A function of both forms gets the value alone.
 /// Errors: what the function throws.
 template <class Value, class Function>
-decltype(auto) call_with_value(Function& function, Value value, const record& source,
-                               const shard_context& shard) {
-  static_cast<void>(source);
-  static_cast<void>(shard);
+decltype(auto) call_with_value(Function& function, Value value,
+                               [[maybe_unused]] const record& source,
+                               [[maybe_unused]] const shard_context& shard) {
   if constexpr (std::is_invocable_v<Function&, Value>) {
     return function(std::move(value));
   } else if constexpr (std::is_invocable_v<Function&, Value, const record&>) {
@@ -194,22 +193,9 @@ inline bool names_any(const batch_failure& reported, const record_batch& batch) 
   return std::any_of(reported.records().begin(), reported.records().end(), is_in_batch);
 }
 
-/// Reports the records that did not parse, together with those that the handler has reported, if it
-/// has. A report of records that are not in the batch is passed on alone, and completes nothing.
-[[noreturn]] inline void throw_json_failures(const record_batch& batch,
-                                             std::vector<batch_failure::failed> unparsed,
-                                             const batch_failure* reported) {
-  if (reported == nullptr) throw batch_failure(std::move(unparsed));
-  if (!names_any(*reported, batch)) throw *reported;
-  for (batch_failure::failed named : reported->records()) {
-    if (!named.cause) named.cause = std::current_exception();
-    unparsed.push_back(std::move(named));
-  }
-  throw batch_failure(std::move(unparsed), reported->last_tried());
-}
-
 template <class Value, class Function>
-void call_with_batch(Function& function, const record_batch& batch, const shard_context& shard) {
+void call_with_batch(Function& function, const record_batch& batch,
+                     [[maybe_unused]] const shard_context& shard) {
   std::vector<json_record<Value>> values;
   std::vector<batch_failure::failed> unparsed;
   values.reserve(batch.size());
@@ -223,16 +209,20 @@ void call_with_batch(Function& function, const record_batch& batch, const shard_
   try {
     if (values.empty()) {
     } else if constexpr (is_procedure_of<Function, json_batch<Value>>) {
-      static_cast<void>(shard);
       function(json_batch<Value>(values));
     } else {
       function(json_batch<Value>(values), shard);
     }
-  } catch (const batch_failure& failure) {
-    if (unparsed.empty()) throw;
-    throw_json_failures(batch, std::move(unparsed), &failure);
+  } catch (const batch_failure& reported) {
+    // A report of records that are not in the batch is passed on alone, and completes nothing.
+    if (unparsed.empty() || !names_any(reported, batch)) throw;
+    for (batch_failure::failed named : reported.records()) {
+      if (!named.cause) named.cause = std::current_exception();
+      unparsed.push_back(std::move(named));
+    }
+    throw batch_failure(std::move(unparsed), reported.last_tried());
   }
-  if (!unparsed.empty()) throw_json_failures(batch, std::move(unparsed), nullptr);
+  if (!unparsed.empty()) throw batch_failure(std::move(unparsed));
 }
 
 /// A handler for `each`, `batches` or a `parallel`, from a function of values, or from one that
@@ -244,10 +234,9 @@ auto with_values(std::shared_ptr<Function> function, Parse parse) {
       call_with_value(*function, parse(source), source, shard);
     };
   } else if constexpr (starts_json<Function, Value>) {
-    return [function, parse](completion done, const shard_context& shard) {
+    return [function, parse](completion done, [[maybe_unused]] const shard_context& shard) {
       Value value = parse(done.record());
       if constexpr (is_procedure_of<Function, Value, completion>) {
-        static_cast<void>(shard);
         (*function)(std::move(value), std::move(done));
       } else {
         (*function)(std::move(value), std::move(done), shard);
@@ -296,26 +285,21 @@ class keyed_json {
       require_function(*function_);
       require_function(*key_);
       if (options.key) throw std::invalid_argument("parallel_options: json has a key, too");
-      return valid_factory(std::move(options), std::move(make));
+      auto of_shard = [function = function_, key = key_, options = std::move(options),
+                       make = std::move(make)] {
+        const auto records = std::make_shared<parsed_records<Value>>();
+        auto own = options;
+        own.key = [records, key](const record& source) { return records->key_of(source, *key); };
+        const auto take = [records](const record& source) { return records->take(source); };
+        return make(with_values<Value>(function, take), std::move(own));
+      };
+      if (auto same = of_shard(); !same.is_valid()) return same;
+      return processor_factory(
+          [of_shard](const shard_context& shard) { return of_shard()(shard); });
     });
   }
 
  private:
-  template <class Make>
-  [[nodiscard]] processor_factory valid_factory(parallel_options options, Make make) const {
-    auto of_shard = [function = function_, key = key_, options = std::move(options),
-                     make = std::move(make)] {
-      const auto records = std::make_shared<parsed_records<Value>>();
-      auto own = options;
-      own.key = [records, key](const record& source) { return records->key_of(source, *key); };
-      return make(with_values<Value>(
-                      function, [records](const record& source) { return records->take(source); }),
-                  std::move(own));
-    };
-    if (auto same = of_shard(); !same.is_valid()) return same;
-    return [of_shard](const shard_context& shard) { return of_shard()(shard); };
-  }
-
   std::shared_ptr<Function> function_;
   std::shared_ptr<Key> key_;
 };

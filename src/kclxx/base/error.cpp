@@ -12,8 +12,6 @@ namespace kclxx {
 
 namespace {
 
-constexpr const auto& listed_names = detail::exception_names;
-
 std::string unknown(int value) { return "unknown error " + std::to_string(value); }
 
 class local_errors final : public std::error_category {
@@ -125,17 +123,17 @@ std::error_condition make_error_condition(checkpoint_condition value) noexcept {
 }
 
 std::error_code make_checkpoint_error_code(std::string_view daemon_name) noexcept {
-  const auto listed = std::find(listed_names.begin(), listed_names.end(), daemon_name);
-  return static_cast<checkpoint_errc>(listed - listed_names.begin() + 1);
+  const auto& listed = detail::exception_names;
+  const auto found = std::find(listed.begin(), listed.end(), daemon_name);
+  return static_cast<checkpoint_errc>(found - listed.begin() + 1);
 }
 
 std::string_view daemon_error_name(const std::error_code& code) noexcept {
   if (code.category() != checkpoint_category()) return {};
   const int value = code.value();
-  if (value >= 1 && value <= static_cast<int>(listed_names.size())) {
-    return listed_names[static_cast<std::size_t>(value - 1)];
-  }
-  return {};
+  const auto& listed = detail::exception_names;
+  if (value < 1 || value > static_cast<int>(listed.size())) return {};
+  return listed[static_cast<std::size_t>(value - 1)];
 }
 
 }  // namespace kclxx

@@ -10,7 +10,6 @@
 #include <string_view>
 #include <system_error>
 
-#include <kclxx/detail/exception_text.hpp>
 #include <kclxx/detail/shard_service.hpp>
 #include <kclxx/error.hpp>
 #include <kclxx/log.hpp>

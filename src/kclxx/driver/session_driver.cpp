@@ -14,6 +14,8 @@ namespace kclxx::driver {
 
 namespace {
 
+const std::string cannot_write = "cannot write to the daemon: ";
+
 /// The options as they are acted upon.
 run_options effective(run_options options) {
   for (std::chrono::milliseconds* duration :
@@ -157,7 +159,7 @@ void session_driver::write() {
   if (!ec) return;
   // Not outputs_, which the caller may be going through.
   session::outputs outputs_of_failure;
-  session_.on_output_broken(ec.message(), outputs_of_failure);
+  session_.on_failure(exit_status::daemon_gone, cannot_write + ec.message(), outputs_of_failure);
   for (session::output& output : outputs_of_failure) carry_out(output);
 }
 
@@ -183,7 +185,7 @@ void session_driver::on_line(line_decoder::outcome&& line) {
     take_early_line();
     input_is_transcript_ = input_is_transcript_ || early_line_;
   } else if (auto* const bad_line = std::get_if<line_decoder::bad_line>(&line)) {
-    on_bad_line(bad_line->text);
+    fail(exit_status::protocol_error, bad_line->text);
   } else if (auto* const end = std::get_if<line_decoder::end>(&line)) {
     const bool may_wait = input_is_transcript_ && !end->is_in_line && end->error == 0;
     if (!may_wait) return on_end_of_input(end->is_in_line, end->error);
@@ -279,19 +281,16 @@ void session_driver::warn_once(oddity what, std::string text) {
   log(log_level::warning, std::move(text));
 }
 
-void session_driver::on_bad_line(const std::string& text) {
-  feed([&](auto& out) { session_.on_bad_line(text, out); });
+void session_driver::fail(exit_status status, const std::string& reason) {
+  feed([&](auto& out) { session_.on_failure(status, reason, out); });
 }
 
 void session_driver::on_end_of_input(bool unfinished_line, int error) {
-  feed([&](auto& out) {
-    if (error != 0) {
-      session_.on_failure(exit_status::daemon_gone,
-                          std::string("cannot read from the daemon: ") + std::strerror(error), out);
-    } else {
-      session_.on_end_of_input(unfinished_line, out);
-    }
-  });
+  if (error != 0) {
+    return fail(exit_status::daemon_gone,
+                std::string("cannot read from the daemon: ") + std::strerror(error));
+  }
+  feed([&](auto& out) { session_.on_end_of_input(unfinished_line, out); });
 }
 
 void session_driver::on_end_behind_line() {
@@ -307,7 +306,7 @@ void session_driver::on_callback_lasts() {
 }
 
 void session_driver::on_output_broken(std::error_code error) {
-  feed([&](auto& out) { session_.on_output_broken(error.message(), out); });
+  fail(exit_status::daemon_gone, cannot_write + error.message());
 }
 
 session_driver::callback_result session_driver::run_callback(

@@ -165,7 +165,6 @@ class session_driver {
   /// too, and from then on each callback has the grace time. Precondition: no line waits.
   void on_line(line_decoder::outcome&& line);
   [[nodiscard]] bool has_early_line() const noexcept { return early_line_.has_value(); }
-  void on_bad_line(const std::string& text);
   /// `unfinished_line`: the input broke off in the middle of a line. `error` is errno's, or 0.
   void on_end_of_input(bool unfinished_line, int error = 0);
   /// The host has found that the input has ended, though lines before the end were not read yet,
@@ -230,6 +229,7 @@ class session_driver {
   void feed(Event event);
   template <class Event>
   void process(Event event);
+  void fail(exit_status status, const std::string& reason);
   void carry_out();
   void hand_over(line_decoder::decoded&& line);
   void look_for_gap(const line_decoder::decoded& line);

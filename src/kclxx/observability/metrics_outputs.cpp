@@ -42,11 +42,9 @@ figures::figures() {
   for (std::size_t i = 0; i < families.size(); ++i) {
     const auto family = static_cast<metric>(i);
     if (families[i].type == metrics_recorder::metric_type::histogram) histograms[family] = {};
-    if (families[i].type != metrics_recorder::metric_type::counter || families[i].label.empty())
-      continue;
-    auto& values = labels[family];
+    if (families[i].type != metrics_recorder::metric_type::counter) continue;
     for (const std::string_view value : families[i].label_values) {
-      values.push_back({std::string(value), 0});
+      labels[family].emplace(value, 0);
     }
   }
   gauges[index(metric::build_info)] = 1;
@@ -56,14 +54,13 @@ std::uint64_t figures::counter(metric family) const noexcept {
   const auto found = labels.find(family);
   if (found == labels.end()) return counters[index(family)];
   return std::accumulate(found->second.begin(), found->second.end(), std::uint64_t{0},
-                         [](std::uint64_t sum, const labelled& term) { return sum + term.value; });
+                         [](std::uint64_t sum, const auto& term) { return sum + term.second; });
 }
 
 std::uint64_t figures::counter(metric family, std::string_view label) const noexcept {
   const auto& values = labels.at(family);
-  const auto found = std::find_if(values.begin(), values.end(),
-                                  [&](const labelled& value) { return value.label == label; });
-  return found == values.end() ? 0 : found->value;
+  const auto found = values.find(label);
+  return found == values.end() ? 0 : found->second;
 }
 
 std::string to_text(double value) {
@@ -75,16 +72,8 @@ std::string to_text(double value) {
 void figures_recorder::add(metric family, std::uint64_t amount, std::string_view label_value) {
   if (label_value.empty()) {
     figures_.counters[index(family)] += amount;
-    return;
-  }
-  auto& values = figures_.labels.at(family);
-  const auto found =
-      std::find_if(values.begin(), values.end(),
-                   [&](const figures::labelled& value) { return value.label == label_value; });
-  if (found == values.end()) {
-    values.push_back({std::string(label_value), amount});
   } else {
-    found->value += amount;
+    figures_.labels.at(family)[std::string(label_value)] += amount;
   }
 }
 
@@ -369,6 +358,12 @@ std::string labels_of(const observer::shard_names& names) {
   return stream_labels_of(names) + ',' + label("shard", names.shard_id);
 }
 
+/// The application and the stream in the name of a file.
+std::string stream_part(const observer::shard_names& names) {
+  return detail::percent_encoded(names.application_name.value_or(unknown_name), "-_.") + '.' +
+         detail::percent_encoded(names.stream_name.value_or(unknown_name), "-_");
+}
+
 /// Whether the family counts what outlives the shard's file.
 bool is_of_leases(metric figure) {
   return figure == metric::leases_gained || figure == metric::leases_ended;
@@ -414,8 +409,8 @@ class writer {
   void counters(metric figure, const metrics_recorder::metric_family& about,
                 const std::string& name) {
     if (about.label.empty()) return sample(name, "", std::to_string(figures_.counter(figure)));
-    for (const auto& value : figures_.labels.at(figure)) {
-      sample(name, label(about.label, value.label), std::to_string(value.value));
+    for (const auto& [value, count] : figures_.labels.at(figure)) {
+      sample(name, label(about.label, value), std::to_string(count));
     }
   }
 
@@ -466,12 +461,6 @@ std::map<std::string, std::string> own_labels(const own_metric& own) {
   }
   std::erase_if(labels, [](const auto& label) { return label.second.empty(); });
   return labels;
-}
-
-void require_valid(const own_metric& own) {
-  require(is_name(own.name, "_:"), "Prometheus accepts no such name");
-  require(!own.name.starts_with("kclxx_"), "the names that begin with kclxx_ are kclxx's");
-  require(protocol::is_utf8(own.help), "its help is not UTF-8");
 }
 
 std::string number_text(double value) {
@@ -547,7 +536,9 @@ std::string own_metrics_text(
   std::map<std::string, own_family> families;
   for (const own_metric& figure : own) {
     try {
-      require_valid(figure);
+      require(is_name(figure.name, "_:"), "Prometheus accepts no such name");
+      require(!figure.name.starts_with("kclxx_"), "the names that begin with kclxx_ are kclxx's");
+      require(protocol::is_utf8(figure.help), "its help is not UTF-8");
       const auto labels = own_labels(figure);
       own_family& family =
           families.try_emplace(figure.name, own_family{&figure, {}, {}}).first->second;
@@ -571,19 +562,12 @@ std::string own_metrics_text(
 }
 
 std::string metrics_file_name(const observer::shard_names& names) {
-  return detail::file_name(
-      "kclxx." + detail::percent_encoded(names.application_name.value_or(unknown_name), "-_.") +
-          '.' + detail::percent_encoded(names.stream_name.value_or(unknown_name), "-_") + '.' +
-          detail::percent_encoded(names.shard_id, "-_"),
-      ".prom");
+  const std::string shard = detail::percent_encoded(names.shard_id, "-_");
+  return detail::file_name("kclxx." + stream_part(names) + '.' + shard, ".prom");
 }
 
 std::string lease_counters_file_name(const observer::shard_names& names) {
-  return detail::file_name(
-      "kclxx-leases." +
-          detail::percent_encoded(names.application_name.value_or(unknown_name), "-_.") + '.' +
-          detail::percent_encoded(names.stream_name.value_or(unknown_name), "-_"),
-      ".prom");
+  return detail::file_name("kclxx-leases." + stream_part(names), ".prom");
 }
 
 std::string cloudwatch_line(const figures& previous, const figures& now,

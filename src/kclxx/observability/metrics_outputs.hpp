@@ -43,11 +43,6 @@ struct histogram_figures {
 
 /// The metrics of a shard since its lease began. A value.
 struct figures {
-  struct labelled {
-    std::string label;
-    std::uint64_t value;
-  };
-
   figures();
   [[nodiscard]] std::uint64_t counter(metric family) const noexcept;  // the sum of all labels
   [[nodiscard]] std::uint64_t counter(metric family, std::string_view label) const noexcept;
@@ -60,7 +55,8 @@ struct figures {
 
   std::array<std::uint64_t, family_count> counters{};
   std::array<double, family_count> gauges{};
-  std::map<metric, std::vector<labelled>> labels;  // of the counters that have a label
+  /// The counters that have a label, by its values.
+  std::map<metric, std::map<std::string, std::uint64_t, std::less<>>> labels;
   std::map<metric, histogram_figures> histograms;
 };
 

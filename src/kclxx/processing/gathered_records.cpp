@@ -75,22 +75,16 @@ struct gathered_records::memory {
     chunk_end = free_place + chunk_size;
     return free_place;
   }
-  char* large_chunk(std::size_t size) {
-    large_bytes += size;
-    return large_chunks.emplace_back(make_chunk(size)).get();
-  }
+  char* large_chunk(std::size_t size) { return large_chunks.emplace_back(make_chunk(size)).get(); }
   /// Keeps a part of the memory for the next records.
   void clear() noexcept {
     large_chunks.clear();
-    large_bytes = used_chunks = 0;
+    used_chunks = 0;
     free_place = chunk_end = nullptr;
     data_bytes = text_bytes = 0;
     chunks.resize(std::min(chunks.size(), spare_size / chunk_size));
     records.clear();
     if (records.capacity() > spare_size / sizeof(record)) std::vector<record>().swap(records);
-  }
-  [[nodiscard]] std::size_t allocated() const noexcept {
-    return chunks.size() * chunk_size + large_bytes + records.capacity() * sizeof(record);
   }
   static chunk make_chunk(std::size_t size) {
     return std::make_unique_for_overwrite<char[]>(size);  // NOLINT(modernize-avoid-c-arrays)
@@ -100,7 +94,6 @@ struct gathered_records::memory {
   std::uint64_t data_bytes = 0;  // of these records
   std::uint64_t text_bytes = 0;  // of their data and keys
   std::vector<chunk> large_chunks;
-  std::size_t large_bytes = 0;
   std::vector<chunk> chunks;
   std::size_t used_chunks = 0;
   char* free_place = nullptr;  // where the next text begins, in the last used chunk
@@ -117,10 +110,6 @@ struct gathered_records::spare {
   std::unique_ptr<memory> take() {
     const std::lock_guard lock(mutex);
     return std::move(unused);
-  }
-  std::size_t bytes() {
-    const std::lock_guard lock(mutex);
-    return unused ? unused->allocated() : 0;
   }
 
   std::mutex mutex;                // guards what follows
@@ -159,9 +148,5 @@ std::uint64_t gathered_records::bytes() const noexcept {
 }
 
 void gathered_records::release_memory() { spare_->take(); }
-
-std::size_t gathered_records::memory_bytes() const {
-  return (memory_ ? memory_->allocated() : 0) + spare_->bytes();
-}
 
 }  // namespace kclxx::processing

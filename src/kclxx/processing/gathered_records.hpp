@@ -40,9 +40,6 @@ class gathered_records {
   [[nodiscard]] record_batch take();
   /// Gives back to the system what is not in use.
   void release_memory();
-  /// The memory of the gathered records, with what is kept for further ones. The batches that were
-  /// taken are not counted.
-  [[nodiscard]] std::size_t memory_bytes() const;
   /// How much of a dropped batch's memory is kept for texts, and as much again for the records.
   static constexpr std::size_t spare_size = std::size_t{16} << 20;
 

@@ -49,8 +49,6 @@ inline std::optional<bool> is_shard_end(std::string_view shutdown_reason) noexce
   if (shutdown_reason == "ZOMBIE" || shutdown_reason == "LEASE_LOST") return false;
   return std::nullopt;
 }
-inline constexpr const char* unknown_shutdown_reason =
-    "is none of TERMINATE, SHARD_END, ZOMBIE and LEASE_LOST";
 
 /// An action that this version does not know.
 struct unknown_action {};

@@ -8,12 +8,6 @@ namespace kclxx::runtime {
 using driver::batch_memory;
 using driver::line_decoder;
 
-namespace {
-
-constexpr int small_lines_before_release = 16;
-
-}  // namespace
-
 line_input::line_input(int fd, std::size_t max_line_length)
     : fd_(fd), limit_(max_line_length), reader_(max_line_length) {}
 

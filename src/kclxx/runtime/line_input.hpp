@@ -39,6 +39,8 @@ class line_input {
   void on_idle();
 
  private:
+  static constexpr int small_lines_before_release = 16;
+
   driver::line_decoder::outcome last();
   std::shared_ptr<driver::batch_memory> take_memory();
   void note_size(std::size_t length);

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <ostream>
-#include <tuple>
 #include <utility>
 
 #include "base/overloaded.hpp"
@@ -14,14 +13,6 @@ namespace kclxx::session {
 log_line::log_line(log_level severity, std::string_view message,
                    std::optional<sequence_position> about)
     : level(severity), text(detail::printable(message)), position(std::move(about)) {}
-
-bool operator==(const call& a, const call& b) {
-  const auto values = [](const call& call) {
-    return std::tuple(call.kind, std::string_view(call.shard_id), call.start_position,
-                      call.batch.begin(), call.batch.size());
-  };
-  return values(a) == values(b);
-}
 
 namespace {
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the session tells its driver to do. Outputs print and compare, so that a test reads as a
-// dialogue.
+// What the session tells its driver to do. Outputs print, so that a test reads as a dialogue.
 #pragma once
 
 #include <chrono>
@@ -31,14 +30,12 @@ using waiter_id = std::uint64_t;
 /// Write a checkpoint line. SHARD_END means the null checkpoint of a finished shard.
 struct write_checkpoint {
   sequence_position position;
-  bool operator==(const write_checkpoint&) const = default;
 };
 
 /// Write the status line that ends the open action.
 struct write_status {
   std::string action;                 // as the daemon named it
   std::optional<action_kind> kind{};  // of a known action
-  bool operator==(const write_status&) const = default;
 };
 
 /// Run this callback, then call on_callback_returned or on_threw.
@@ -47,15 +44,12 @@ struct call {
   record_batch batch{};                               // process_records
   std::string shard_id{};                             // initialize
   std::optional<sequence_position> start_position{};  // initialize
-  /// Batches are equal if they have the same records in memory.
-  friend bool operator==(const call& a, const call& b);
 };
 
 /// Tell the waiter its result.
 struct notify_waiter {
   waiter_id waiter;
   std::error_code result;
-  bool operator==(const notify_waiter&) const = default;
 };
 
 enum class timer {
@@ -71,7 +65,6 @@ inline constexpr std::size_t timer_count = 5;
 struct arm_timer {
   session::timer timer;
   std::chrono::milliseconds after;
-  bool operator==(const arm_timer&) const = default;
 };
 
 struct log_line {
@@ -82,23 +75,17 @@ struct log_line {
   log_level level;
   std::string text;
   std::optional<sequence_position> position;
-  bool operator==(const log_line&) const = default;
 };
 
 /// From now on run no timer of the shard, and no callback except lease_lost.
-struct end_calls {
-  bool operator==(const end_calls&) const = default;
-};
+struct end_calls {};
 
 /// Request a stop through the shard's stop token.
-struct request_stop {
-  bool operator==(const request_stop&) const = default;
-};
+struct request_stop {};
 
 /// End the process with this status. This is the last output of a session.
 struct leave {
   exit_status status;
-  bool operator==(const leave&) const = default;
 };
 
 using output = std::variant<write_checkpoint, write_status, call, notify_waiter, arm_timer,

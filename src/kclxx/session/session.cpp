@@ -122,12 +122,12 @@ void session::open(protocol::message message, record_batch batch, time_point now
   if (!kind) return write_status_of_unknown(message.action, out);
   if (phase_ == phase::finished ||
       (*kind == action_kind::initialize) != (phase_ == phase::starting)) {
-    on_bad_line("the daemon sent " + message.action +
-                    (phase_ == phase::finished   ? " after the last action of the shard"
-                     : phase_ == phase::starting ? " before initialize"
-                                                 : " a second time"),
-                out);
-    return;
+    return on_failure(exit_status::protocol_error,
+                      "the daemon sent " + message.action +
+                          (phase_ == phase::finished   ? " after the last action of the shard"
+                           : phase_ == phase::starting ? " before initialize"
+                                                       : " a second time"),
+                      out);
   }
   call callback{*kind, std::move(batch), {}, {}};
   std::optional<sequence_position> largest;
@@ -200,11 +200,6 @@ void session::write_status_of_unknown(const std::string& name, outputs& out) {
   out.push_back(write_status{name});
 }
 
-void session::on_bad_line(const std::string& problem, outputs& out) {
-  if (has_ended()) return;
-  on_failure(exit_status::protocol_error, problem, out);
-}
-
 void session::on_end_of_input(bool unfinished_line, outputs& out) {
   if (has_ended()) return;
   if (!unfinished_line && !is_open()) {
@@ -236,7 +231,8 @@ void session::on_answer(const protocol::checkpoint_answer& answer, time_point no
                             "an answer is handed over to a checkpoint that was not asked for");
   const sequence_position& sent = *checkpoints_.unanswered();
   if (answer.position ? *answer.position != sent : sent.is_number()) {
-    return on_bad_line(
+    return on_failure(
+        exit_status::protocol_error,
         "the daemon answered a checkpoint " +
             (answer.position ? "at " + to_string(*answer.position) : "without a position") +
             ", which is not the one that was sent",
@@ -504,18 +500,12 @@ void session::persist_complete_or_leave(time_point now, outputs& out) {
 // The end of the session.
 
 void session::on_failure(exit_status status, const std::string& reason, outputs& out) {
-  if (phase_ == phase::left) return;
+  if (has_ended()) return;
   out.push_back(log_line{log_level::error, reason});
   abort(status, out);
 }
 
-void session::on_output_broken(const std::string& reason, outputs& out) {
-  if (has_ended()) return;
-  on_failure(exit_status::daemon_gone, "cannot write to the daemon: " + reason, out);
-}
-
 void session::abort(exit_status status, outputs& out) {
-  if (phase_ == phase::leaving) return;
   if (phase_ != phase::calling) return leave_now(status, out);
   // The callback is still running: tell it, and wait for it within bounds.
   checkpoints_.not_answered(errc::daemon_gone, out);

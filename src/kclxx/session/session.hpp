@@ -136,8 +136,6 @@ class session {
   /// A line arrived and was understood. `batch` goes with processRecords.
   /// Precondition: an answer was asked for, and no action is open when an action comes.
   void on_message(protocol::message message, record_batch batch, time_point now, outputs& out);
-  /// A line arrived that cannot be understood; `problem` is what is logged.
-  void on_bad_line(const std::string& problem, outputs& out);
   /// No answer will come to the checkpoint that is unanswered.
   void on_no_answer(time_point now, outputs& out);
   /// `unfinished_line`: the input broke off in the middle of a line.
@@ -145,7 +143,6 @@ class session {
   /// The input has ended behind a line that waits for its turn: from now on each callback has the
   /// grace time.
   void on_end_behind_line(outputs& out);
-  void on_output_broken(const std::string& reason, outputs& out);
 
   /// The processor needs this mode.
   void set_mode(checkpoint_mode mode) noexcept { mode_ = mode; }
@@ -160,7 +157,7 @@ class session {
   /// Whether the session ends because of it. Once the lease is gone only an exception of lease_lost
   /// counts: any other may come from a wait that the stop has ended.
   [[nodiscard]] bool is_fatal(const failure& thrown) const noexcept;
-  /// The session cannot continue.
+  /// The session cannot continue. The first failure decides; later ones have no effect.
   void on_failure(exit_status status, const std::string& reason, outputs& out);
   void on_timer(timer timer, time_point now, outputs& out);
 

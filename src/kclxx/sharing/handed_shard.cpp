@@ -55,12 +55,6 @@ bool send(int connection, const reply_message& reply) noexcept {
          }) != -1;
 }
 
-reply_message reply_of(message_kind kind) noexcept {
-  reply_message reply;
-  reply.header.kind = kind;
-  return reply;
-}
-
 }  // namespace
 
 std::optional<std::string> handed_shard::variable(std::string_view name) const {
@@ -123,19 +117,17 @@ std::optional<uid_t> user_of_peer(int connection) noexcept {
 }
 
 bool send_accepted(int connection) noexcept {
-  return send(connection, reply_of(message_kind::accepted));
+  return send(connection, {.header = {.kind = message_kind::accepted}});
 }
 
 bool send_refused(int connection, std::string_view reason) noexcept {
-  reply_message reply = reply_of(message_kind::refused);
+  reply_message reply{.header = {.kind = message_kind::refused}};
   reason.copy(reply.reason, sizeof reply.reason - 1);
   return send(connection, reply);
 }
 
 bool send_ended(int connection, int status) noexcept {
-  reply_message reply = reply_of(message_kind::ended);
-  reply.status = status;
-  return send(connection, reply);
+  return send(connection, {.header = {.kind = message_kind::ended}, .status = status});
 }
 
 process_output::process_output() {

@@ -155,10 +155,11 @@ const char* parse_line(cursor input, entry& out, std::string& text) {
   if (form == base64) {
     if (const char* problem = parse_bytes(value, text)) return problem;
   } else {
-    bool is_replaced = false;
-    auto plain = protocol::unescape(value, is_replaced);
-    if (!plain || is_replaced) return "\"text\" is not a string, or something comes after it";
-    text = std::move(*plain);
+    // The parser would take a NUL for the end of the value.
+    const bool may_be_string = value.starts_with('"') && value.find('\0') == value.npos;
+    const json plain = may_be_string ? json::parse(value, nullptr, false) : json();
+    if (!plain.is_string()) return "\"text\" is not a string, or something comes after it";
+    text = plain.get<std::string>();
   }
   out.line = text;
   return nullptr;

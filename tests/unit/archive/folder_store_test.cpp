@@ -214,17 +214,6 @@ TEST_CASE("a commit in a folder has as many calls of fsync as cost_of says") {
   CHECK(static_cast<std::uint64_t>(fsync_calls.load()) == archive::cost_of(2).syncs);
 }
 
-TEST_CASE("a name that is too long for the folder is the fault of its record") {
-  const temporary_folder folder;
-  const auto store = open_store(folder.path());
-  try {
-    store->put(std::vector<object>{{std::string(300, 'a'), "x"}});
-    FAIL("it was taken");
-  } catch (const std::exception& error) {
-    CHECK_FALSE(archive::is_outage(error));
-  }
-}
-
 TEST_CASE("what a process has left that was killed while it parked is removed at the next start") {
   const temporary_folder folder;
   const auto store = open_store(folder.path());

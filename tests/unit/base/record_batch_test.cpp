@@ -82,17 +82,6 @@ TEST_CASE("the records after a position are what is left to do", "[record_batch]
   CHECK(rest.millis_behind_latest() == batch.millis_behind_latest());
 }
 
-TEST_CASE("within an aggregated record the sub-sequence number decides what comes after",
-          "[record_batch][P17]") {
-  std::vector<record> records;
-  for (std::uint64_t sub = 0; sub < 4; ++sub) {
-    records.emplace_back(record::fields{.sequence_number = "7", .sub_sequence_number = sub});
-  }
-  const record_batch batch(records, nullptr);
-  CHECK(batch.after(sequence_position("7", 1)).size() == 2);
-  CHECK(batch.after(sequence_position("7", 1)).front().sub_sequence_number() == 2);
-}
-
 TEST_CASE("a slice shares the batch's memory and keeps it alive", "[record_batch]") {
   record_batch slice;
   {

@@ -183,49 +183,19 @@ TEST_CASE("the lines of one event are one write", "[driver][P39]") {
   CHECK(child.take_written() == lines{checkpoint_line("100") + status_line("processRecords")});
 }
 
-TEST_CASE("the longest duration in each option neither overflows nor changes its meaning",
-          "[driver]") {
-  run_options longest;
-  for (auto* duration :
-       {&longest.checkpoint_interval, &longest.retry.initial_backoff, &longest.retry.max_backoff,
-        &longest.shutdown_retry_limit, &longest.grace_time}) {
-    *duration = milliseconds::max();
-  }
-  SECTION("checkpoint_interval: the second batch is not checkpointed") {
-    driven_host child(longest);
-    child.initialize();
-    child.process({"100"});
-    child.answer("100");
-    child.take_written();
-    child.pass(hours(24 * 365));
-    child.process({"200"});
-    CHECK(child.take_written() == lines{status_line("processRecords")});
-  }
-  SECTION("grace_time: a callback has years") {
-    driven_host child(longest);
-    child.initialize();
-    child.records({"100"});
-    child.end_input();
-    const auto due = child.timers[static_cast<std::size_t>(timer::grace)];
-    REQUIRE(due);
-    CHECK(*due > start_time + hours(24 * 365));
-    CHECK_FALSE(child.driver.status());
-  }
-}
-
-TEST_CASE("a duration below zero counts as zero", "[driver]") {
-  run_options shortest;
-  for (auto* duration :
-       {&shortest.checkpoint_interval, &shortest.retry.initial_backoff, &shortest.retry.max_backoff,
-        &shortest.shutdown_retry_limit, &shortest.grace_time}) {
-    *duration = milliseconds::min();
-  }
-  const driven_host child(shortest);
-  const run_options& used = child.driver.options();
-  for (const auto& duration :
-       {used.checkpoint_interval, used.retry.initial_backoff, used.retry.max_backoff,
-        used.shutdown_retry_limit, used.grace_time}) {
-    CHECK(duration == milliseconds(0));
+TEST_CASE("a duration below zero counts as zero, and the longest one as ten years", "[driver]") {
+  const auto [given, used] = GENERATE(table<milliseconds, milliseconds>(
+      {{milliseconds::min(), milliseconds(0)}, {milliseconds::max(), hours(24 * 365 * 10)}}));
+  const driven_host child(run_options{.checkpoint_interval = given,
+                                      .retry = {given, given},
+                                      .shutdown_retry_limit = given,
+                                      .retention = given,
+                                      .grace_time = given});
+  const run_options& options = child.driver.options();
+  for (const auto duration :
+       {options.checkpoint_interval, options.retry.initial_backoff, options.retry.max_backoff,
+        options.shutdown_retry_limit, options.grace_time, options.retention.value()}) {
+    CHECK(duration == used);
   }
 }
 

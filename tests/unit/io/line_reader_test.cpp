@@ -117,32 +117,11 @@ TEST_CASE("a line of exactly the limit is given, one byte more is over the limit
   }
 }
 
-TEST_CASE("lines before a closed end are all given, then the end of input", "[io][line_reader]") {
-  reader_pipe input;
-  input.write("first\nsecond\nunfinished");
-  input.close_write_end();
-  REQUIRE(input.read() == read_result::data);
-  CHECK(input.next() == "first");
-  CHECK(input.next() == "second");
-  CHECK_FALSE(input.next());
-  CHECK(input.read() == read_result::end);
-  CHECK(input.error == 0);
-  CHECK(input.rest() == "unfinished");
-  CHECK_FALSE(input.rest());
-}
-
 TEST_CASE("nothing there yet is neither data nor an end", "[io][line_reader]") {
   reader_pipe input;
   CHECK(input.read() == read_result::would_block);
   CHECK(input.error == 0);
   CHECK_FALSE(input.next());
-}
-
-TEST_CASE("a read that fails is an end with its error", "[io][line_reader]") {
-  line_reader reader(no_limit);
-  int error = 0;
-  CHECK(reader.read_from(-1, error) == read_result::end);
-  CHECK(error == EBADF);
 }
 
 TEST_CASE("two buffers serve 10,000 lines in lockstep without growing", "[io][line_reader]") {

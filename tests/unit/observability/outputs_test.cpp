@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <condition_variable>
 #include <cstdarg>
 #include <exception>
 #include <fcntl.h>
@@ -13,7 +12,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -94,27 +92,12 @@ class counting final : public observer {
 /// Does not return from its first event until it is released.
 class blocking final : public observer {
  public:
-  void on_event(const observer::event_source&, const observer::shard_event&) override {
-    std::unique_lock lock(mutex_);
-    is_entered_ = true;
-    changed_.notify_all();
-    changed_.wait(lock, [this] { return is_released_; });
+  void on_event(const event_source&, const shard_event&) override {
+    entered.come();
+    released.wait();
   }
-  void wait_until_entered() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return is_entered_; });
-  }
-  void release() {
-    const std::lock_guard lock(mutex_);
-    is_released_ = true;
-    changed_.notify_all();
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool is_entered_ = false;
-  bool is_released_ = false;
+  test::moment entered;
+  test::moment released;
 };
 
 const auto no_throw = [](const std::exception_ptr&) { FAIL("no observer throws here"); };
@@ -185,11 +168,11 @@ TEST_CASE("events beyond the capacity are dropped and counted, and nobody waits"
   const auto seen = std::make_shared<counting>();
   const auto queue = watch({slow, seen});
   queue->observe(observer::lease_gained{});
-  slow->wait_until_entered();
+  slow->entered.wait();
   for (std::size_t i = 0; i < observation::capacity + 17; ++i) {
     queue->observe(observer::batch_delivered{});
   }
-  slow->release();
+  slow->released.come();
   CHECK(queue->finish(in_time()));
   CHECK(seen->events == observation::capacity + 1);
   CHECK(seen->dropped == 17);
@@ -561,13 +544,13 @@ TEST_CASE(
                                 .observers = {slow}},
                     &watched.log);
   both->observe(observer::lease_gained{});
-  slow->wait_until_entered();
+  slow->entered.wait();
   both->observe(observer::batch_delivered{.records = 4711});
   CHECK_FALSE(both->finish(clock::now() + 10ms));
   CHECK(watched.has("} 4711\n"));
   CHECK(watched.log.await(R"("Records":4711)"));
   both.reset();  // does not wait either
-  slow->release();
+  slow->released.come();
 }
 
 TEST_CASE("names have valid UTF-8 for all who watch", "[observability][outputs]") {

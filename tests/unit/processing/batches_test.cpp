@@ -35,21 +35,6 @@ TEST_CASE("a batch that the handler of batches keeps is warned of once", "[proce
   CHECK(count_logged(with, warning) == 0);
 }
 
-TEST_CASE("a handler of batches can take the shard, or be made for it", "[processing][batches]") {
-  strings seen;
-  testing::worker with_shard(batches([&](record_batch batch, const shard_context& shard) {
-    seen.push_back(shard.shard_id() + " " + std::to_string(batch.size()));
-  }));
-  with_shard.initialize("shard-1").deliver({"a", "b"});
-  testing::worker with_factory(batches([&](const shard_context& shard) {
-    return [id = std::make_unique<std::string>(shard.shard_id()), &seen](const record_batch&) {
-      seen.push_back(*id);
-    };
-  }));
-  with_factory.initialize("shard-2").deliver({"a"});
-  CHECK(seen == strings{"shard-1 2", "shard-2"});
-}
-
 TEST_CASE("a batch that fails is halved until the bad record is alone, at no attempt's cost",
           "[processing][batches]") {
   std::vector<strings> calls;

@@ -98,19 +98,6 @@ TEST_CASE("a retry ends within 100 ms of the stop token, and the record is not c
   CHECK(with.exit_status() == exit_status::ok);
 }
 
-TEST_CASE("by default a record that has failed for good ends the session, and the log names it",
-          "[processing][each]") {
-  flaky handler;
-  testing::worker with(each(std::ref(handler), {.max_attempts = 5}), prompt());
-  with.initialize().deliver({"a", "bad", "c"});
-  INFO(with);
-  CHECK(with.exit_status() == exit_status::callback_failed);
-  CHECK(handler.calls == std::map<std::string, int>{{"a", 1}, {"bad", 5}});
-  CHECK(with.persisted() == sequence_position("1"));
-  CHECK(logged(with, "record 2/0 (partition key 'key') failed after 5 attempts"));
-  CHECK_THROWS_WITH(std::rethrow_exception(with.thrown()), "bad failed");
-}
-
 TEST_CASE("a failed record that is too old is not tried again; one that succeeds may be old",
           "[processing][each]") {
   flaky handler;

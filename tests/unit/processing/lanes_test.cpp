@@ -202,7 +202,7 @@ TEST_CASE("while a callback waits, what is complete is checkpointed within a sec
 
 TEST_CASE("leave_when_stuck ends a session whose handler does not return, as stuck",
           "[processing][lanes]") {
-  static std::atomic<bool> is_free = false;  // outlives the thread that serve() abandons
+  static moment release;  // outlives the thread that serve() abandons
   static std::atomic<int> running = 0;
   static awaited_count destroyed;
   auto options = prompt();
@@ -212,7 +212,7 @@ TEST_CASE("leave_when_stuck ends a session whose handler does not return, as stu
   shard.emplace(parallel(
                     [kept = std::move(kept)](const record&) {
                       ++running;
-                      is_free.wait(false);
+                      release.wait();
                       --running;
                     },
                     {}, {.stuck_after = 30ms, .leave_when_stuck = true}),
@@ -225,8 +225,7 @@ TEST_CASE("leave_when_stuck ends a session whose handler does not return, as stu
   shard.reset();
   // The numbers of the descriptors are another's now, when the thread destroys the session.
   const open_pipe others;
-  is_free = true;
-  is_free.notify_all();
+  release.come();
   CHECK(destroyed.await(1));
   CHECK(running == 0);
 }

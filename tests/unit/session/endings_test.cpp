@@ -304,8 +304,7 @@ TEST_CASE("the first failure decides, and a later one starts nothing again", "[s
   daemon.start_batch("100");
   CHECK(daemon.failure() ==
         lines{"log error: no input", "request stop", "arm grace timer 10000 ms"});
-  CHECK(daemon.bad_line() == lines{});
-  CHECK(daemon.broken_output() == lines{});
+  CHECK(daemon.failure() == lines{});
   CHECK(daemon.returns() == lines{"leave with 12"});
   // After the end nothing more happens.
   CHECK(daemon.returns() == lines{});
@@ -313,8 +312,6 @@ TEST_CASE("the first failure decides, and a later one starts nothing again", "[s
   CHECK(daemon.throws_lease_gone() == lines{});
   CHECK(daemon.end_of_input() == lines{});
   CHECK(daemon.no_records() == lines{});
-  CHECK(daemon.broken_output() == lines{});
-  CHECK(daemon.bad_line() == lines{});
   CHECK(daemon.failure() == lines{});
   CHECK(daemon.throws_lease_gone_elsewhere() == lines{});
   CHECK(daemon.async_checkpoint(at("100"), false) == lines{});
@@ -326,9 +323,8 @@ TEST_CASE("a session that leaves waits for its callback, whatever else throws", 
   daemon.start_batch("100");
   daemon.async_checkpoint(1, at("50"));
   const std::string gone = make_error_code(kclxx::errc::daemon_gone).message();
-  CHECK(daemon.broken_output() == lines{"log error: cannot write to the daemon: broken pipe",
-                                        "notify 1: " + gone, "request stop",
-                                        "arm grace timer 10000 ms"});
+  CHECK(daemon.failure() == lines{"log error: no input", "notify 1: " + gone, "request stop",
+                                  "arm grace timer 10000 ms"});
   CHECK(daemon.throws_elsewhere() == lines{"log error: oops"});  // the handler that was notified
   SECTION("until it has returned") { CHECK(daemon.returns() == lines{"leave with 12"}); }
   SECTION("until it throws, too") {

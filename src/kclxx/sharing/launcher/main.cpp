@@ -76,13 +76,6 @@ void add_file(hash& result, const char* path) {
   result.add(status.st_ino);
 }
 
-/// Looks `arguments[0]` up, in PATH when it has no slash. False: there is no such program.
-bool find_program(char** arguments, program& found) {
-  static std::array<char, PATH_MAX> place;
-  found = {io::find_program(arguments[0], place), arguments};
-  return found.path != nullptr;
-}
-
 /// Becomes the program; the shell runs a script without #!, as when the daemon starts it. Returns
 /// only when that fails, with errno.
 void become(const program& program, char** environment) {
@@ -132,11 +125,6 @@ std::uint64_t hash_of(const program& program, char** environment) {
 }
 
 // The exchange with the resident.
-
-bool is_readable(const reply_message& reply) {
-  static const message_header expected;
-  return std::memcmp(reply.header.magic, expected.magic, sizeof expected.magic) == 0;
-}
 
 constexpr std::size_t max_variable_count = 128;
 
@@ -208,7 +196,8 @@ class hand_over {
       int status = 0;
       if (has_exited(status)) return WIFSIGNALED(status) ? answer::crashed : answer::exited;
       reason.set("the resident has closed the connection");
-    } else if (!is_readable(reply)) {
+    } else if (std::memcmp(reply.header.magic, message_header().magic, sizeof reply.header.magic) !=
+               0) {
       reason.set("something else than a resident answers at its socket");
     } else if (reply.header.version != hand_over_version) {
       reason.set("the resident has version %u of the hand-over, and kclxx-share has version %u",
@@ -661,8 +650,9 @@ int main(int count, char** arguments) {
     ::dprintf(STDERR_FILENO, "%s", usage);
     return usage_error;
   }
-  program program{};
-  if (!find_program(command, program)) {
+  static std::array<char, PATH_MAX> place;
+  const program program{io::find_program(*command, place), command};
+  if (program.path == nullptr) {
     ::dprintf(STDERR_FILENO, "kclxx-share: there is no program %s\n", *command);
     return cannot_start;
   }
