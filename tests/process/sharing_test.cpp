@@ -190,7 +190,7 @@ TEST_CASE(
   must_be_served(*first);
 }
 
-TEST_CASE("a program that is replaced on disk has a new resident; the old one continues",
+TEST_CASE("a program that is replaced on disk has a new resident, and the old one continues",
           "[sharing]") {
   const machine box;
   const std::string program = (box / "program").string();
