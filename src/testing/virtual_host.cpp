@@ -52,11 +52,11 @@ class virtual_host::pool final : public detail::thread_pool {
 
 virtual_host::virtual_host(configuration settings, std::shared_ptr<virtual_clock> time,
                            std::shared_ptr<usage> usage, std::shared_ptr<idle_time> idle,
-                           surroundings around)
+                           surroundings& around)
     : clock_(std::move(time)),
       usage_(std::move(usage)),
       idle_(std::move(idle)),
-      around_(std::move(around)),
+      around_(around),
       seed_(settings.seed),
       context_(std::move(settings.names)),
       driver_(std::move(settings.make_processor), settings.options, settings.seed, *this) {

@@ -285,7 +285,7 @@ class observations {
 
 /// The worker behind testing::worker: joins the daemon model with a child at a time, and runs both
 /// until they are quiet.
-class worker::virtual_worker {
+class worker::virtual_worker : public virtual_host::surroundings {
  public:
   virtual_worker(processor_factory make_processor, const run_options& options,
                  worker_options settings)
@@ -464,8 +464,8 @@ class worker::virtual_worker {
   void run_function(const char* name, const std::function<void()>& body) {
     usage_->require_owner(name);
     if (child_->is_running_user_code()) {
-      usage_->refuse_in_callback(std::string(name) +
-                                 ": a callback runs, and the daemon waits until it has returned");
+      child_->refuse(std::string(name) +
+                     ": a callback runs, and the daemon waits until it has returned");
     }
     usage_->raise_remembered();
     idle_->end();
@@ -523,24 +523,7 @@ class worker::virtual_worker {
                                 .worker_id = settings_.worker_id};
     child_ = std::make_shared<virtual_host>(
         virtual_host::configuration{make_processor_, options_, std::move(names), settings_.seed},
-        clock_, usage_, idle_,
-        virtual_host::surroundings{[this](std::string_view line) {
-                                     if (!line.empty()) seen_.note("child", line);
-                                     tell_daemon([&](auto& out) { consumer_->on_line(line, out); });
-                                   },
-                                   [this](const log_entry& entry) { seen_.log(entry); },
-                                   [this](action_kind kind) { on_callback(kind); },
-                                   [this] { on_wait_without_end(); },
-                                   [this] {
-                                     if (!std::exchange(is_asked_to_stop_, true)) {
-                                       seen_.note("child", "asks the worker to stop");
-                                     }
-                                   },
-                                   [this] {
-                                     seen_.note("daemon", "leaves: its shutdown_grace is over");
-                                     close_input();
-                                   },
-                                   [this](kclxx::exit_status status) { on_left(status); }});
+        clock_, usage_, idle_, *this);
   }
 
   void change_lease(daemon_model::lease changed) {
@@ -603,7 +586,7 @@ class worker::virtual_worker {
   void run_until_quiet() {
     for (;;) {
       if (idle_->is_over() && !child_->is_gone() && !child_->status()) {
-        on_wait_without_end();
+        waits_without_end();
         child_->kill();
       }
       child_->settle();
@@ -644,12 +627,17 @@ class worker::virtual_worker {
     }
   }
 
-  void on_callback(action_kind kind) {
+  // virtual_host::surroundings
+  void written(std::string_view line) override {
+    if (!line.empty()) seen_.note("child", line);
+    tell_daemon([&](auto& out) { consumer_->on_line(line, out); });
+  }
+  void log(const log_entry& entry) override { seen_.log(entry); }
+  void callback_begins(action_kind kind) override {
     seen_.callback(kind);
     if (std::exchange(ends_input_in_callback_, false)) end_input();
   }
-
-  void on_wait_without_end() {
+  void waits_without_end() override {
     std::string why = "a wait without end: " + idle_->text() + ", so the child was killed";
     if (child_->runs_executors()) {
       why +=
@@ -660,17 +648,23 @@ class worker::virtual_worker {
     seen_.note("child", "is killed: " + why);
     usage_->remember(std::move(why));
   }
+  void asks_worker_to_stop() override {
+    if (!std::exchange(is_asked_to_stop_, true)) seen_.note("child", "asks the worker to stop");
+  }
+  void daemon_ends() override {
+    seen_.note("daemon", "leaves: its shutdown_grace is over");
+    close_input();
+  }
+  void left(kclxx::exit_status status) override {
+    seen_.note("child", "left with exit status " + std::to_string(static_cast<int>(status)));
+    if (child_->status() != status) return;  // it got stuck while its processor was destroyed
+    tell_daemon([&](auto& out) { consumer_->on_end_of_output(out); });
+  }
 
   void shut_down_if_asked() {
     if (!is_asked_to_stop_ || !why_not(action_kind::shutdown_requested).empty()) return;
     call(action_kind::shutdown_requested);
     run_until_quiet();
-  }
-
-  void on_left(kclxx::exit_status status) {
-    seen_.note("child", "left with exit status " + std::to_string(static_cast<int>(status)));
-    if (child_->status() != status) return;  // it got stuck while its processor was destroyed
-    tell_daemon([&](auto& out) { consumer_->on_end_of_output(out); });
   }
 
   processor_factory make_processor_;
