@@ -40,32 +40,6 @@ void end_shard(lockstep_daemon& daemon, const action& ending = shard_ended()) {
   expect_end(daemon);
 }
 
-void after_records(rule_context& context) { end_shard(context.start_with_batch()); }
-
-void after_stored(rule_context& context) {
-  lockstep_daemon& daemon = context.start_with_batch();
-  if (daemon.row.checkpoint() != sequence_position("103")) {
-    throw not_applicable("it had not persisted the last position before the shard's end");
-  }
-  end_shard(daemon);
-}
-
-void without_records(rule_context& context) {
-  end_shard(context.start_initialized(sequence_position("300")));
-}
-
-void empty_shard(rule_context& context) {
-  for (const char* position : {"TRIM_HORIZON", "LATEST"}) {
-    end_shard(context.start_initialized(sequence_position(position)));
-  }
-}
-
-void old_end(rule_context& context) {
-  for (const char* reason : {"TERMINATE", "SHARD_END"}) {
-    end_shard(context.start_with_batch(), old_shutdown(reason));
-  }
-}
-
 void fails_twice(rule_context& context) {
   for (const char* error : {"ThrottlingException", "KinesisClientLibDependencyException"}) {
     lockstep_daemon& daemon = context.start_with_batch();
@@ -231,13 +205,6 @@ void survives(rule_context& context, int number, const std::string& signal) {
   must_end(daemon, "after " + signal);
 }
 
-void signals(rule_context& context) {
-  survives(context, SIGTERM, "SIGTERM");
-  survives(context, SIGINT, "SIGINT");
-  survives(context, SIGHUP, "SIGHUP");
-  survives(context, SIGQUIT, "SIGQUIT");
-}
-
 void terminate_then_shutdown(rule_context& context) {
   lockstep_daemon& daemon = context.start_with_batch();
   daemon.prepare(context.records(104, 3));
@@ -355,13 +322,6 @@ const std::string& printing_record(const rule_context& context) {
   throw not_applicable("no record was named at which the processor prints; see --prints");
 }
 
-void stray_print(rule_context& context) {
-  const std::string& prints = printing_record(context);
-  lockstep_daemon& daemon = context.start_initialized();
-  daemon.call(records_of({context.payload(), prints, context.payload()}, 101));
-  daemon.call(context.records(104, 3));
-}
-
 void stray_print_in_bulk(rule_context& context) {
   const std::string& prints = printing_record(context);
   if (!context.start_initialized().attempt(records_of({prints}, 101)).is_answered) {
@@ -375,26 +335,41 @@ void stray_print_in_bulk(rule_context& context) {
 
 constexpr rule ending_rule_list[] = {
     {"shard-end", "the shard's end is persisted before shardEnded is answered", "P47", child_shards,
-     after_records},
+     [](rule_context& context) { end_shard(context.start_with_batch()); }},
     {"shard-end-stored", "the end is persisted, too, when the last position was persisted before",
      "P48",
      "A checkpoint at the last position then does nothing at all (open upstream since 2017); only "
      "one with a null sequence number means the end. Without it the child shards are never read.",
-     after_stored},
+     [](rule_context& context) {
+       lockstep_daemon& daemon = context.start_with_batch();
+       if (daemon.row.checkpoint() != sequence_position("103")) {
+         throw not_applicable("it had not persisted the last position before the shard's end");
+       }
+       end_shard(daemon);
+     }},
     {"shard-end-without-records",
      "the end is persisted, too, when nothing was delivered since the restart", "P47",
      "A worker that resumes at the last position of a closed shard has no record whose position it "
      "could use; only a null sequence number means the end. Without it the child shards are never "
      "read.",
-     without_records},
+     [](rule_context& context) { end_shard(context.start_initialized(sequence_position("300"))); }},
     {"shard-end-empty-shard", "the end is persisted, too, of a shard that never had a record",
      "P47",
      "A shard can be split or merged before anything is written to it. There is no position at all "
      "then but TRIM_HORIZON or LATEST, and a checkpoint at one of these finishes nothing: the "
      "child shards are never read.",
-     empty_shard},
+     [](rule_context& context) {
+       for (const char* position : {"TRIM_HORIZON", "LATEST"}) {
+         end_shard(context.start_initialized(sequence_position(position)));
+       }
+     }},
     {"shard-end-old", "shutdown with TERMINATE or SHARD_END is treated as shardEnded", "P11, P47",
-     child_shards, old_end},
+     child_shards,
+     [](rule_context& context) {
+       for (const char* reason : {"TERMINATE", "SHARD_END"}) {
+         end_shard(context.start_with_batch(), old_shutdown(reason));
+       }
+     }},
     {"shard-end-throttled",
      "a checkpoint of the end that fails twice with ThrottlingException, or with "
      "KinesisClientLibDependencyException, is retried before the status",
@@ -463,7 +438,12 @@ constexpr rule ending_rule_list[] = {
      "P32",
      "A container's or terminal's signal reaches the whole process group; SIGQUIT asks the JVM for "
      "a thread dump. A child that it ends has persisted nothing, and ends the whole worker.",
-     signals},
+     [](rule_context& context) {
+       survives(context, SIGTERM, "SIGTERM");
+       survives(context, SIGINT, "SIGINT");
+       survives(context, SIGHUP, "SIGHUP");
+       survives(context, SIGQUIT, "SIGQUIT");
+     }},
     {"sigterm-then-shutdown",
      "after SIGTERM to the process group shutdownRequested still persists everything delivered",
      "P32, P33, P46",
@@ -487,7 +467,12 @@ constexpr rule ending_rule_list[] = {
     {"stray-print", "text that the processor prints to stdout does no harm", "P3, P4",
      "Text without a newline becomes part of the status's line. The daemon skips that line, and "
      "the shard hangs because of a debug print.",
-     stray_print},
+     [](rule_context& context) {
+       const std::string& prints = printing_record(context);
+       lockstep_daemon& daemon = context.start_initialized();
+       daemon.call(records_of({context.payload(), prints, context.payload()}, 101));
+       daemon.call(context.records(104, 3));
+     }},
     {"stray-print-in-bulk",
      "text that the processor prints to stdout at 10,000 records does no harm", "P4",
      "A pipe holds 64 KiB. A child that redirects its stdout to a pipe of its own, and does not "

@@ -30,12 +30,6 @@ void short_lives(rule_context& context, Look look) {
   }
 }
 
-void lines_complete(rule_context& context) {
-  short_lives(context, [](const lockstep_daemon&, const reaction& last) {
-    if (!last.unfinished.empty()) throw breach(last.seen);
-  });
-}
-
 void newline_before(rule_context& context) {
   short_lives(context, [](const lockstep_daemon& daemon, const reaction&) {
     if (daemon.glued_messages > 0) {
@@ -224,35 +218,6 @@ void takes(rule_context& context, const fields& record, std::string_view circums
   context.start_initialized().call(raw_records(to_json(context, record), 101), circumstances);
 }
 
-void null_position(rule_context& context) {
-  lockstep_daemon& daemon = context.start();
-  action first = daemon.initialize();
-  first.line = R"({"action":"initialize","shardId":")" + daemon.shard_id() +
-               R"(","sequenceNumber":null,"subSequenceNumber":null})";
-  daemon.call(first);
-}
-
-void null_values(rule_context& context) {
-  takes(context, {.data = "null"}, "with null data");
-  takes(context, {.partition_key = "null"}, "with a null partitionKey");
-  takes(context, {.arrival = "null"}, "with a null approximateArrivalTimestamp");
-  context.start_initialized().call(raw_records(to_json(context, {}), 101, "null"),
-                                   "with a null millisBehindLatest");
-}
-
-void missing_fields(rule_context& context) {
-  action batch = raw_records(to_json(context, {.arrival = "", .sub_sequence_number = ""}), 101);
-  batch.line = batch.line.substr(0, batch.line.rfind(",\"millisBehindLatest\"")) + "}";
-  context.start_initialized().call(batch);
-}
-
-void floating_point_times(rule_context& context) {
-  lockstep_daemon& daemon = context.start_initialized();
-  daemon.call(raw_records(to_json(context, {.arrival = "1700000000000.25"}), 101, "1200.0"));
-  daemon.call(
-      raw_records(to_json(context, {.sequence_number = R"("102")", .arrival = "1.7E12"}), 102));
-}
-
 void unknown_fields(rule_context& context) {
   lockstep_daemon& daemon = context.start();
   action first = daemon.initialize();
@@ -331,7 +296,11 @@ constexpr rule line_rule_list[] = {
     {"lines-complete", "every message ends with a newline", "P2",
      "The daemon reads lines. It waits for the rest of one that does not end, and the shard "
      "hangs.",
-     lines_complete},
+     [](rule_context& context) {
+       short_lives(context, [](const lockstep_daemon&, const reaction& last) {
+         if (!last.unfinished.empty()) throw breach(last.seen);
+       });
+     }},
     {"newline-before", "every message begins with a newline, too", "P3",
      "Text without a newline that the processor or a library writes to stdout becomes part of the "
      "next message. The daemon skips that line, and the shard hangs. There is no harm as long as "
@@ -389,7 +358,13 @@ constexpr rule line_rule_list[] = {
      nothing_between},
     {"null-position", "initialize may have null for its position", "P14",
      "The fields are nullable in the daemon; a child that fails on it ends the whole worker.",
-     null_position},
+     [](rule_context& context) {
+       lockstep_daemon& daemon = context.start();
+       action first = daemon.initialize();
+       first.line = R"({"action":"initialize","shardId":")" + daemon.shard_id() +
+                    R"(","sequenceNumber":null,"subSequenceNumber":null})";
+       daemon.call(first);
+     }},
     {"null-values",
      "a record's data, partitionKey and approximateArrivalTimestamp, and millisBehindLatest, may "
      "be null",
@@ -397,7 +372,13 @@ constexpr rule line_rule_list[] = {
      "The daemon writes null where what it has read has no value. Kinesis fills all of them today; "
      "a child that fails on null exits or hangs, and meets the same record again after the "
      "restart: a crash loop of the whole worker.",
-     null_values},
+     [](rule_context& context) {
+       takes(context, {.data = "null"}, "with null data");
+       takes(context, {.partition_key = "null"}, "with a null partitionKey");
+       takes(context, {.arrival = "null"}, "with a null approximateArrivalTimestamp");
+       context.start_initialized().call(raw_records(to_json(context, {}), 101, "null"),
+                                        "with a null millisBehindLatest");
+     }},
     {"empty-data", "a record's data may be empty", "P19",
      "Producers write records without data. A child that takes empty for missing fails on it: a "
      "crash loop of the whole worker.",
@@ -410,10 +391,21 @@ constexpr rule line_rule_list[] = {
      }},
     {"missing-fields",
      "millisBehindLatest, approximateArrivalTimestamp and subSequenceNumber may be missing", "P14",
-     "The first daemons of 1.x did not write them.", missing_fields},
+     "The first daemons of 1.x did not write them.",
+     [](rule_context& context) {
+       action batch =
+           raw_records(to_json(context, {.arrival = "", .sub_sequence_number = ""}), 101);
+       batch.line = batch.line.substr(0, batch.line.rfind(",\"millisBehindLatest\"")) + "}";
+       context.start_initialized().call(batch);
+     }},
     {"floating-point-times", "times may be floating point numbers", "P15",
      "Daemons write whole milliseconds; some old ones wrote other forms of numbers.",
-     floating_point_times},
+     [](rule_context& context) {
+       lockstep_daemon& daemon = context.start_initialized();
+       daemon.call(raw_records(to_json(context, {.arrival = "1700000000000.25"}), 101, "1200.0"));
+       daemon.call(raw_records(
+           to_json(context, {.sequence_number = R"("102")", .arrival = "1.7E12"}), 102));
+     }},
     {"unknown-fields", "fields that the child does not know are ignored", "P13",
      "A later daemon adds fields, as earlier ones did. A child that fails on them ends every "
      "worker on the day of the daemon's update.",
