@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -14,7 +13,6 @@
 #include <exception>
 #include <fcntl.h>
 #include <filesystem>
-#include <functional>
 #include <iostream>
 #include <memory>
 #include <mutex>
@@ -311,14 +309,17 @@ class fed_shard {
     stop();  // the thread that puts lines must not wait for this one
   }
 
-  [[nodiscard]] const std::string& id() const noexcept { return id_; }
-  [[nodiscard]] std::uint64_t put_count() const noexcept { return put_; }
-  [[nodiscard]] std::uint64_t delivered() const noexcept { return delivered_ - begin_.count; }
-  [[nodiscard]] std::uint64_t covered() const noexcept { return covered_.count - begin_.count; }
-  /// How many lines an earlier run has covered.
-  [[nodiscard]] std::uint64_t covered_before() const noexcept { return begin_.count; }
-  /// How many children have died.
-  [[nodiscard]] int deaths() const noexcept { return deaths_; }
+  /// Prints the line of the shard's figures, with which the command ends.
+  void print_figures() const {
+    std::cout << id_ << "  " << put_ << " put, " << delivered_ - begin_.count << " delivered, "
+              << covered() << " covered";
+    if (begin_.count > 0) std::cout << "; " << begin_.count << " were before";
+    if (deaths_ == 1) std::cout << "; 1 child died";
+    if (deaths_ > 1) std::cout << "; " << deaths_ << " children died";
+    std::cout << "\n";
+  }
+  /// How many of the lines that were put are not covered.
+  [[nodiscard]] std::uint64_t left() const noexcept { return put_ - std::min(put_, covered()); }
   /// A child has died, or there was an error, and lines that wait are not delivered.
   [[nodiscard]] bool has_given_up() const noexcept { return has_given_up_; }
   /// The command was cancelled before the child had shut down.
@@ -327,6 +328,7 @@ class fed_shard {
   [[nodiscard]] const std::exception_ptr& error() const noexcept { return error_; }
 
  private:
+  [[nodiscard]] std::uint64_t covered() const noexcept { return covered_.count - begin_.count; }
   /// What take_batch() has found.
   enum class next { batch, nothing, end };
 
@@ -756,14 +758,9 @@ class feed {
     bool is_told = false;
     for (const fed_shard& shard : shards_) {
       if (shard.error()) std::rethrow_exception(shard.error());
-      std::cout << shard.id() << "  " << shard.put_count() << " put, " << shard.delivered()
-                << " delivered, " << shard.covered() << " covered";
-      if (shard.covered_before() > 0) std::cout << "; " << shard.covered_before() << " were before";
-      if (shard.deaths() == 1) std::cout << "; 1 child died";
-      if (shard.deaths() > 1) std::cout << "; " << shard.deaths() << " children died";
-      std::cout << "\n";
+      shard.print_figures();
       is_told = is_told || shard.was_cancelled();
-      left += shard.put_count() - std::min(shard.put_count(), shard.covered());
+      left += shard.left();
       if (left > 0 || shard.was_cancelled()) {
         status = std::max(status, command_status::finding);
       }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/process/child_dialogue.hpp"
 
-#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <sys/ioctl.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/transcript/line_summary.hpp"
 
-#include <cstdint>
 #include <utility>
 
 #include <nlohmann/json.hpp>
