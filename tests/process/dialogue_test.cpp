@@ -25,18 +25,6 @@ TEST_CASE("a shard is processed, checkpointed and ended", "[process][P1][P47]") 
   CHECK(daemon.rest().empty());
 }
 
-TEST_CASE("a line of the shard tells of its lease's beginning, and one of its end", "[process]") {
-  started_child daemon;
-  const std::string shard = "kclxx shardId-000000000007 info: ";
-  daemon.await_stderr(shard + "lease gained: ");
-  daemon.records({"one"}, 100);
-  daemon.expect_checkpoint("100");
-  daemon.answer();
-  daemon.expect_status("processRecords");
-  CHECK(daemon.end() == 0);
-  daemon.await_stderr(shard + "lease ended: ");
-}
-
 TEST_CASE("what a callback prints does not disturb the dialogue, and is seen on stderr",
           "[process][P4]") {
   started_child daemon;
