@@ -50,15 +50,8 @@ bool obey(const std::string& what) {
   } else if (what == "wrong status") {
     answer("somethingElse");
     return false;
-  } else if (what == "unknown field") {
-    say(R"({"action":"status","responseFor":"processRecords","note":"hello"})");
   } else if (what == "print") {
     say("this is no JSON");
-  } else if (what == "null") {
-    say("null");
-    return false;
-  } else if (what == "daemon's line") {
-    say(R"({"action":"leaseLost"})");
   } else if (what == "20 MB") {
     say(std::string(20'000'000, 'x'));
   } else if (what == "hang") {
