@@ -2,10 +2,11 @@
 #include "testing/virtual_host.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
+#include <mutex>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include <kclxx/error.hpp>
 
@@ -17,14 +18,10 @@ namespace {
 /// Each thread of a test may have a worker, so the list is shared.
 template <class Kept>
 void keep_undestroyed(Kept value) {
-  struct kept {
-    Kept value;
-    kept* next;
-  };
-  static std::atomic<kept*> newest = nullptr;
-  auto* const added = new kept{std::move(value), newest};
-  while (!newest.compare_exchange_weak(added->next, added)) {
-  }
+  static std::mutex mutex;
+  static auto* const kept = new std::vector<Kept>;
+  const std::lock_guard lock(mutex);
+  kept->push_back(std::move(value));
 }
 
 }  // namespace
