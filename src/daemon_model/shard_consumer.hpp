@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <iosfwd>
 #include <memory>
 #include <optional>
 #include <string>
@@ -231,6 +230,7 @@ class shard_consumer {
   bool worker_ended_ = false;
 };
 
-std::ostream& operator<<(std::ostream& out, const daemon_event& event);
+/// For a report, or a test that reads as a dialogue.
+std::string to_string(const daemon_event& event);
 
 }  // namespace kclxx::daemon_model

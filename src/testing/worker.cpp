@@ -14,7 +14,6 @@
 #include <optional>
 #include <ostream>
 #include <span>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -235,11 +234,7 @@ class observations {
   }
 
   /// The daemon did anything but answer a checkpoint.
-  void happened(const daemon_model::daemon_event& event) {
-    std::ostringstream text;
-    text << event;
-    note("daemon", text.str());
-  }
+  void happened(const daemon_model::daemon_event& event) { note("daemon", to_string(event)); }
 
   void callback(action_kind kind) {
     callbacks_.emplace_back(detail::callback_name(kind));

@@ -2,7 +2,6 @@
 #include "simulation/daemon.hpp"
 
 #include <algorithm>
-#include <sstream>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -14,16 +13,6 @@
 namespace kclxx::simulation {
 
 using protocol::action_kind;
-
-namespace {
-
-std::string text_of(const daemon_model::daemon_event& one) {
-  std::ostringstream out;
-  out << one;
-  return out.str();
-}
-
-}  // namespace
 
 daemon::daemon(world& world, random_source& random, bool with_faults, trace& log, life& owner)
     : world_(world),
@@ -142,7 +131,7 @@ void daemon::receive(const std::string& line) {
 void daemon::take(const daemon_model::daemon_events& happened) {
   using namespace daemon_model;
   for (const daemon_event& one : happened) {
-    log_.note([&] { return "  daemon: " + text_of(one); });
+    log_.note([&] { return "  daemon: " + to_string(one); });
     std::visit(overloaded{
                    [&](const answered& a) { take(a); },
                    [&](const skipped& s) {

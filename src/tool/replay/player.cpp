@@ -5,7 +5,6 @@
 #include <csignal>
 #include <cstdint>
 #include <deque>
-#include <sstream>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -27,12 +26,6 @@ using transcript::line_kind;
 using event_kind = dialogue::event_kind;
 
 namespace {
-
-std::string text_of(const child_message& message) {
-  std::ostringstream out;
-  out << message;
-  return out.str();
-}
 
 bool is_compared(const child_message& line) {
   return std::holds_alternative<child_status>(line) ||
@@ -97,7 +90,7 @@ void recording::compare(const child_message& message, std::string_view line,
   }
   differences.add(
       wanted.line_number,
-      "recorded was " + text_of(wanted.content) + ", but the child wrote " + text_of(written),
+      "recorded was " + to_string(wanted.content) + ", but the child wrote " + to_string(written),
       line);
   // After the status both are at the same place again: a child that checkpoints more often, or less
   // often, differs in this action and not in all that follow.
