@@ -412,7 +412,7 @@ bool player::prepare_message(const child_message& message, const std::string& li
       kill_by_fault();
       return false;
     }
-    if (options_.answers == answers_from::recorded && !current_.is_injected) {
+    if (options_.repeats_failures && !current_.is_injected) {
       recorded_failure_ = script_.recorded().take_failure(*asked);
     }
   }
@@ -491,8 +491,7 @@ void player::on_returned(const std::string& line, time now) {
     result.counts.data_bytes += current_.content.data_bytes;
   }
   if (options_.keeps_timeline) add_span(callback, now);
-  if (options_.answers == answers_from::recorded && !current_.is_injected &&
-      script_.recorded().has_lost_lease()) {
+  if (options_.repeats_failures && !current_.is_injected && script_.recorded().has_lost_lease()) {
     lease_->lose();
   }
   if (!input_broke_) return;
