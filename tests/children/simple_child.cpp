@@ -20,11 +20,6 @@ void answer(const std::string& action) {
   say(R"({"action":"status","responseFor":")" + action + R"("})");
 }
 
-std::string checkpoint_at(const std::string& sequence_number) {
-  return R"({"action":"checkpoint","sequenceNumber":")" + sequence_number +
-         R"(","subSequenceNumber":0})";
-}
-
 /// The value of "action", which the daemon writes first.
 std::string action_of(const std::string& line) {
   const std::string key = R"("action":")";
@@ -46,7 +41,8 @@ bool obey(const std::string& what) {
     while (!checkpoint(null_checkpoint)) {
     }
   } else if (what.starts_with("checkpoint at ")) {
-    checkpoint(checkpoint_at(what.substr(14)));
+    checkpoint(R"({"action":"checkpoint","sequenceNumber":")" + what.substr(14) +
+               R"(","subSequenceNumber":0})");
   } else if (what == "wrong status") {
     answer("somethingElse");
     return false;

@@ -158,20 +158,14 @@ TEST_CASE("a stderr that nobody reads holds up neither the dialogue nor its end"
 
 TEST_CASE("a child that nobody's stderr hears from leaves with the status of its failure",
           "[process][P53][P57]") {
-  struct failure {
-    const char* option;
-    std::vector<std::string> records;
-    int status;
-  };
-  const auto sample = GENERATE(values<failure>({
-      {"at_once", {"throw"}, 10},
-      {"short_grace", {"sleep"}, 13},
-      {"short_grace", {"hang in the destructor"}, 13},
-  }));
-  scripted_daemon daemon({child, sample.option}, full_stderr);
+  const auto [option, record, status] = GENERATE(
+      table<std::string, std::string, int>({{"at_once", "throw", 10},
+                                            {"short_grace", "sleep", 13},
+                                            {"short_grace", "hang in the destructor", 13}}));
+  scripted_daemon daemon({child, option}, full_stderr);
   start(daemon);
   daemon.send(blank_line);
-  daemon.records(sample.records);
-  if (sample.status == 13) daemon.close_input();  // before the exception it would be status 12
-  CHECK(daemon.wait_exit() == sample.status);
+  daemon.records({record});
+  if (status == 13) daemon.close_input();  // before the exception it would be status 12
+  CHECK(daemon.wait_exit() == status);
 }

@@ -12,7 +12,6 @@
 #include "support/descriptors.hpp"
 
 using namespace kclxx::test;
-using kclxx::test::Contains;
 
 TEST_CASE("a child that answers is fine, and the summary counts", "[replay]") {
   replayed tool;

@@ -113,12 +113,6 @@ command_status run_check(check_options& options, const names& command) {
   return command_status::finding;
 }
 
-void print_list(const std::vector<rule>& rules) {
-  for (const rule& rule : rules) {
-    std::cout << rule.name << '\t' << rule.cites << '\t' << rule.expected << '\n';
-  }
-}
-
 }  // namespace
 
 }  // namespace kclxx::check
@@ -144,7 +138,9 @@ void tool::add_check_command(CLI::App& app, invocation& run) {
       "no child");
   command.parse_complete_callback([options, &run] {
     if (!options->lists) return require_child(run);
-    check::print_list(check::chosen_rules(*options));
+    for (const check::rule& rule : check::chosen_rules(*options)) {
+      std::cout << rule.name << '\t' << rule.cites << '\t' << rule.expected << '\n';
+    }
     throw CLI::Success();
   });
   add_option(command, "RULE", "--only", options->only, "Check these rules alone")->check(is_rule);

@@ -222,14 +222,6 @@ void throttled_at_shutdown(rule_context& context) {
   }
 }
 
-void fails_at_shutdown(rule_context& context) {
-  for (const char* error : {"ShutdownException", "InvalidStateException"}) {
-    const auto [daemon, reaction] = shut_down_with_failures(context, error);
-    if (reaction.is_answered) continue;
-    throw breach(reaction.seen + "; a checkpoint failed with " + error);
-  }
-}
-
 void in_an_aggregate(rule_context& context) {
   // Whether the child persists the aggregated record when it starts before it.
   lockstep_daemon& reference = context.start_initialized(sequence_position("200"));
@@ -360,7 +352,13 @@ constexpr rule checkpoint_rule_list[] = {
      "Trying again is of no use, and costs no more than duplicates. A child that exits ends the "
      "worker when leaseLost comes; one that hangs uses up the time that all shards have for their "
      "shutdown.",
-     fails_at_shutdown},
+     [](rule_context& context) {
+       for (const char* error : {"ShutdownException", "InvalidStateException"}) {
+         const auto [daemon, reaction] = shut_down_with_failures(context, error);
+         if (reaction.is_answered) continue;
+         throw breach(reaction.seen + "; a checkpoint failed with " + error);
+       }
+     }},
     {"shutdown-gives-up",
      "shutdownRequested is answered in time when each of its checkpoints is throttled", "P46",
      "The daemon waits for shutdownGraceMillis, and for 30 s when it hands the lease over. A child "

@@ -40,14 +40,6 @@ void end_shard(lockstep_daemon& daemon, const action& ending = shard_ended()) {
   expect_end(daemon);
 }
 
-void fails_twice(rule_context& context) {
-  for (const char* error : {"ThrottlingException", "KinesisClientLibDependencyException"}) {
-    lockstep_daemon& daemon = context.start_with_batch();
-    daemon.fail_writes(error, 2, shard_end());
-    end_shard(daemon);
-  }
-}
-
 /// A child that cannot persist the end, for one of these reasons, leaves without a status.
 void leaves_without_status(rule_context& context, std::initializer_list<const char*> errors) {
   for (const char* error : errors) {
@@ -60,15 +52,6 @@ void leaves_without_status(rule_context& context, std::initializer_list<const ch
     if (!reaction.is_gone) throw breach(seen);
     const auto end = daemon.leave();
     if (!end || end->is_success()) throw breach(seen);
-  }
-}
-
-void end_without_lease(rule_context& context) {
-  lockstep_daemon& daemon = context.start_with_batch();
-  daemon.row.lose();
-  daemon.call_all({shard_ended()});
-  if (daemon.failed_with("ShutdownException") == nullptr) {
-    throw not_applicable("it asked for no checkpoint at the shard's end");
   }
 }
 
@@ -157,14 +140,6 @@ void while_it_retries(rule_context& context) {
   if (daemon.checkpoints.empty()) throw not_applicable("it asked for no checkpoint in shardEnded");
   if (!reaction.is_gone && !reaction.is_answered) throw breach(reaction.seen);
   must_end(daemon, "after a checkpoint was throttled");
-}
-
-void daemon_dies(rule_context& context) {
-  lockstep_daemon& daemon = context.start_initialized();
-  daemon.send(context.records(101, 3));
-  daemon.peer().abandon();
-  const auto end = daemon.leave();
-  if (!end) throw breach(to_string(end, daemon.limit()));
 }
 
 void malformed(rule_context& context) {
@@ -376,7 +351,13 @@ constexpr rule ending_rule_list[] = {
      "P50",
      "There is no later opportunity: the daemon does not ask the child again. The child "
      "shards are not read before a restart.",
-     fails_twice},
+     [](rule_context& context) {
+       for (const char* error : {"ThrottlingException", "KinesisClientLibDependencyException"}) {
+         lockstep_daemon& daemon = context.start_with_batch();
+         daemon.fail_writes(error, 2, shard_end());
+         end_shard(daemon);
+       }
+     }},
     {"shard-end-failed",
      "no status follows when the end could not be persisted, for InvalidStateException or an error "
      "of an unknown name; the child exits with a non-zero status",
@@ -401,7 +382,14 @@ constexpr rule ending_rule_list[] = {
      "shardEnded is answered even if its checkpoint fails with ShutdownException", "P51",
      "Another worker has the lease and ends the shard. With the status the daemon finds out and "
      "continues; a child that exits ends the worker, with all its shards, without need.",
-     end_without_lease},
+     [](rule_context& context) {
+       lockstep_daemon& daemon = context.start_with_batch();
+       daemon.row.lose();
+       daemon.call_all({shard_ended()});
+       if (daemon.failed_with("ShutdownException") == nullptr) {
+         throw not_applicable("it asked for no checkpoint at the shard's end");
+       }
+     }},
     {"end-of-input",
      "the child ends when its input ends while no action is open: before the first, after a batch, "
      "after an ending",
@@ -426,7 +414,14 @@ constexpr rule ending_rule_list[] = {
      "blocks the worker's shutdown.",
      while_it_retries},
     {"daemon-dies", "the child ends when all its pipes break in the middle of an action", "P57",
-     orphan, daemon_dies},
+     orphan,
+     [](rule_context& context) {
+       lockstep_daemon& daemon = context.start_initialized();
+       daemon.send(context.records(101, 3));
+       daemon.peer().abandon();
+       const auto end = daemon.leave();
+       if (!end) throw breach(to_string(end, daemon.limit()));
+     }},
     {"malformed-line", "a line that is not JSON makes the child leave with a non-zero status",
      "P54",
      "The daemon waits for the status of what it sent, without a time limit: a child that skips "

@@ -269,11 +269,6 @@ void field_order(rule_context& context) {
   daemon.call(batch);
 }
 
-void invalid_utf8(rule_context& context) {
-  takes(context, {.partition_key = "\"cl\xe9 \xff\""});
-  takes(context, {.partition_key = R"("half a pair \ud800")"});
-}
-
 void long_sequence_number(rule_context& context) {
   const std::string number = "9" + std::string(118, '0') + "1";
   lockstep_daemon& daemon = context.start_initialized();
@@ -442,7 +437,10 @@ constexpr rule line_rule_list[] = {
      "The daemon writes in the JVM's default charset: below JDK 18 with LANG=C, or in a Latin-1 "
      "locale, keys that are not ASCII arrive as other bytes. A child that fails on them is in a "
      "crash loop.",
-     invalid_utf8},
+     [](rule_context& context) {
+       takes(context, {.partition_key = "\"cl\xe9 \xff\""});
+       takes(context, {.partition_key = R"("half a pair \ud800")"});
+     }},
     {"long-sequence-number", "a sequence number of 120 digits is kept as it is", "P16",
      "Sequence numbers are text: Kinesis uses 56 digits. One that went through a floating point "
      "or 64-bit number is refused by the daemon, or resumes at another place.",
