@@ -259,7 +259,7 @@ void no_checkpoint(rule_context& context) {
     }
   };
   lockstep_daemon& patient = before_poison(context);
-  goes_on(context, patient, context.settings().lateness);
+  goes_on(context, patient, lateness);
   expect_before(patient, sequence_position(std::to_string(poison_number)));
   lockstep_daemon& hasty = before_poison(context);
   const action batch = long_poisoned_batch(context);
@@ -276,7 +276,7 @@ void no_shard_end(rule_context& context) {
       throw breach("the processor threw at a record, and the end of the shard is persisted");
     }
   };
-  end_after(poisoned_batch(context), context.settings().lateness);
+  end_after(poisoned_batch(context), lateness);
   end_after(long_poisoned_batch(context), std::chrono::milliseconds(0));
 }
 

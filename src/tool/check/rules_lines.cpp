@@ -85,7 +85,7 @@ void line_in_pieces(rule_context& context) {
   const action whole = context.records(101, 3);
   const std::size_t half = whole.line.size() / 2;
   daemon.write(whole.line.substr(0, half), "");
-  const auto lines = daemon.drain(context.settings().quiet);
+  const auto lines = daemon.drain(quiet);
   if (!lines.empty()) throw breach("half a line was answered: " + in_quotes(lines.front()));
   action second_half = whole;
   second_half.line = whole.line.substr(half);
@@ -123,7 +123,7 @@ void with_other_answers(rule_context& context, Change change) {
     lockstep_daemon& daemon = context.start_with_batch();
     daemon.checkpoints.clear();
     change(daemon);
-    const auto reaction = daemon.attempt(last, daemon.limit() + 3 * context.settings().lateness);
+    const auto reaction = daemon.attempt(last, daemon.limit() + 3 * lateness);
     if (daemon.checkpoints.empty()) continue;
     is_judged = true;
     if (!reaction.is_answered) throw breach(reaction.seen);
@@ -132,19 +132,18 @@ void with_other_answers(rule_context& context, Change change) {
 }
 
 void answer_in_pieces(rule_context& context) {
-  with_other_answers(context, [&](lockstep_daemon& daemon) {
-    daemon.write_answer = [&daemon, pause = context.settings().quiet](const std::string& line) {
+  with_other_answers(context, [](lockstep_daemon& daemon) {
+    daemon.write_answer = [&daemon](const std::string& line) {
       daemon.answer(line.substr(0, line.size() / 2), "");
-      daemon.pause(pause);
+      daemon.pause(quiet);
       return daemon.answer(line.substr(line.size() / 2));
     };
   });
 }
 
 void answer_late(rule_context& context) {
-  with_other_answers(context, [&](lockstep_daemon& daemon) {
-    daemon.write_answer = [&daemon,
-                           pause = context.settings().lateness](const std::string& line) mutable {
+  with_other_answers(context, [](lockstep_daemon& daemon) {
+    daemon.write_answer = [&daemon, pause = lateness](const std::string& line) mutable {
       daemon.pause(std::exchange(pause, std::chrono::milliseconds(0)));
       return daemon.answer(line);
     };
@@ -152,7 +151,7 @@ void answer_late(rule_context& context) {
 }
 
 void unknown_fields_in_answer(rule_context& context) {
-  with_other_answers(context, [&](lockstep_daemon& daemon) {
+  with_other_answers(context, [](lockstep_daemon& daemon) {
     daemon.write_answer = [&daemon](std::string line) {
       line.insert(1, R"("tomorrow":{"error":"Text","sequenceNumber":["1"]},"attempts":3,)");
       return daemon.answer(line);
@@ -178,9 +177,9 @@ void nothing_between(rule_context& context) {
                  in_quotes(lines.front()));
   };
   daemon.prepare(context.records(101, 3));
-  expect_silence(context.settings().quiet);
+  expect_silence(quiet);
   daemon.prepare(context.records(104, 3));
-  expect_silence(context.settings().lateness);  // a timer may write
+  expect_silence(lateness);  // a timer may write
 }
 
 // What a line from the daemon may say.
