@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <iosfwd>
 #include <optional>
 #include <span>
 #include <string>
@@ -67,7 +66,8 @@ using child_message = std::variant<blank, ignored_line, child_status, child_chec
 /// ignored.
 child_message parse_child_message(std::string_view line);
 
-std::ostream& operator<<(std::ostream& out, const child_message& line);
+/// For a report.
+std::string to_string(const child_message& line);
 
 // The daemon's lines, byte for byte as its JSON library writes them, without the newline.
 // tests/host/conformance compares them with those of the real classes.

@@ -2,7 +2,6 @@
 #include "daemon_model/shard_consumer.hpp"
 
 #include <cstddef>
-#include <ostream>
 
 #include "base/overloaded.hpp"
 #include "protocol/json_string.hpp"
@@ -181,54 +180,47 @@ void shard_consumer::close_child(daemon_events& out) {
   unread_lines_.clear();
 }
 
-// Messages and events are printed so that a test and a report read as a dialogue.
-
-namespace {
-
-std::ostream& print(std::ostream& out, const child_checkpoint& asked) {
-  if (!asked.sequence_number) return out << "checkpoint null";
-  out << "checkpoint " << *asked.sequence_number;
-  if (asked.sub_sequence_number) out << "/" << *asked.sub_sequence_number;
-  return out;
-}
-
-}  // namespace
-
-std::ostream& operator<<(std::ostream& out, const child_message& line) {
-  std::visit(
+std::string to_string(const child_message& line) {
+  return std::visit(
       overloaded{
-          [&](const blank&) { out << "an empty line"; },
-          [&](const ignored_line& ignored) { out << "ignored: " << ignored.why; },
-          [&](const child_status& status) {
-            out << "status for " << status.response_for.value_or("nothing");
+          [](const blank&) { return std::string("an empty line"); },
+          [](const ignored_line& ignored) { return "ignored: " + ignored.why; },
+          [](const child_status& status) {
+            return "status for " + status.response_for.value_or("nothing");
           },
-          [&](const child_checkpoint& asked) { print(out, asked); },
-          [&](const unexpected_message& unexpected) { out << "a daemon's " << unexpected.action; },
-          [&](const null_message&) { out << "null"; },
+          [](const child_checkpoint& asked) {
+            return "checkpoint " + asked.sequence_number.value_or("null") +
+                   (asked.sequence_number && asked.sub_sequence_number
+                        ? "/" + std::to_string(*asked.sub_sequence_number)
+                        : "");
+          },
+          [](const unexpected_message& unexpected) { return "a daemon's " + unexpected.action; },
+          [](const null_message&) { return std::string("null"); },
       },
       line);
-  return out;
 }
 
-std::ostream& operator<<(std::ostream& out, const daemon_event& event) {
-  std::visit(
+std::string to_string(const daemon_event& event) {
+  return std::visit(
       overloaded{
-          [&](const answered& answer) {
-            print(out, answer.asked) << " answered: " << answer.error.value_or("ok");
-            if (answer.attempted) out << ", at the lease: " << *answer.attempted;
+          [](const answered& answer) {
+            return to_string(child_message(answer.asked)) +
+                   " answered: " + answer.error.value_or("ok") +
+                   (answer.attempted ? ", at the lease: " + to_string(*answer.attempted) : "");
           },
-          [&](const skipped& skip) { out << "skipped (" << skip.why << "): " << skip.line; },
-          [&](const returned& call) { out << protocol::action_name(call.kind) << " returned"; },
-          [&](const failed& failure) { out << "failed: " << failure.why; },
-          [&](const shard_end_not_checkpointed&) {
-            out << "the end of the shard is not checkpointed";
+          [](const skipped& skip) { return "skipped (" + skip.why + "): " + skip.line; },
+          [](const returned& call) {
+            return std::string(protocol::action_name(call.kind)) + " returned";
           },
-          [&](const close_input&) { out << "close the child's input"; },
-          [&](const lost_line& lost) { out << "nobody reads: " << lost.line; },
-          [&](const worker_ended& end) { out << "the worker ends: " << end.why; },
+          [](const failed& failure) { return "failed: " + failure.why; },
+          [](const shard_end_not_checkpointed&) {
+            return std::string("the end of the shard is not checkpointed");
+          },
+          [](const close_input&) { return std::string("close the child's input"); },
+          [](const lost_line& lost) { return "nobody reads: " + lost.line; },
+          [](const worker_ended& end) { return "the worker ends: " + end.why; },
       },
       event);
-  return out;
 }
 
 }  // namespace kclxx::daemon_model

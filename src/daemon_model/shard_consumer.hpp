@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <iosfwd>
 #include <memory>
 #include <optional>
 #include <string>
@@ -123,7 +122,6 @@ struct answered {
   std::optional<std::string> error;            ///< the exception's simple name
   std::optional<sequence_position> attempted;  ///< what reached the lease table, if anything
   std::string line;                            ///< to be written to the child
-  bool operator==(const answered&) const = default;
 };
 
 /// A line from the child was skipped as unexpected, or read and passed over.
@@ -132,43 +130,34 @@ struct skipped {
   std::string why;
   /// The reason why it was skipped; std::nullopt when it was read and has no effect.
   std::optional<ignored_line::reason> because{};
-  bool operator==(const skipped&) const = default;
 };
 
 /// The status came that the open call waited for.
 struct returned {
   action_kind kind;
-  bool operator==(const returned&) const = default;
 };
 
 /// The call failed, and the daemon continues. This holds for shutdownRequested alone (P27).
 struct failed {
   action_kind kind;
   std::string why;
-  bool operator==(const failed&) const = default;
 };
 
 /// The shard was ended, but its end is not checkpointed: its child shards are never read.
-struct shard_end_not_checkpointed {
-  bool operator==(const shard_end_not_checkpointed&) const = default;
-};
+struct shard_end_not_checkpointed {};
 
 /// The child's stdin is closed; from here on the daemon waits for the end of its output, without a
 /// time limit.
-struct close_input {
-  bool operator==(const close_input&) const = default;
-};
+struct close_input {};
 
 /// The child has written a line that nobody will read.
 struct lost_line {
   std::string line;
-  bool operator==(const lost_line&) const = default;
 };
 
 /// The daemon exits with status 1 once the child has gone: all shards of the worker end with it.
 struct worker_ended {
   std::string why;
-  bool operator==(const worker_ended&) const = default;
 };
 
 using daemon_event = std::variant<answered, skipped, returned, failed, shard_end_not_checkpointed,
@@ -241,6 +230,7 @@ class shard_consumer {
   bool worker_ended_ = false;
 };
 
-std::ostream& operator<<(std::ostream& out, const daemon_event& event);
+/// For a report, or a test that reads as a dialogue.
+std::string to_string(const daemon_event& event);
 
 }  // namespace kclxx::daemon_model

@@ -2,10 +2,11 @@
 #include "testing/virtual_host.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
+#include <mutex>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include <kclxx/error.hpp>
 
@@ -17,14 +18,10 @@ namespace {
 /// Each thread of a test may have a worker, so the list is shared.
 template <class Kept>
 void keep_undestroyed(Kept value) {
-  struct kept {
-    Kept value;
-    kept* next;
-  };
-  static std::atomic<kept*> newest = nullptr;
-  auto* const added = new kept{std::move(value), newest};
-  while (!newest.compare_exchange_weak(added->next, added)) {
-  }
+  static std::mutex mutex;
+  static auto* const kept = new std::vector<Kept>;
+  const std::lock_guard lock(mutex);
+  kept->push_back(std::move(value));
 }
 
 }  // namespace
@@ -52,11 +49,11 @@ class virtual_host::pool final : public detail::thread_pool {
 
 virtual_host::virtual_host(configuration settings, std::shared_ptr<virtual_clock> time,
                            std::shared_ptr<usage> usage, std::shared_ptr<idle_time> idle,
-                           surroundings around)
+                           surroundings& around)
     : clock_(std::move(time)),
       usage_(std::move(usage)),
       idle_(std::move(idle)),
-      around_(std::move(around)),
+      around_(around),
       seed_(settings.seed),
       context_(std::move(settings.names)),
       driver_(std::move(settings.make_processor), settings.options, settings.seed, *this) {

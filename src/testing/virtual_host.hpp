@@ -41,14 +41,16 @@ class virtual_host final : public detail::shard_service,
   using time_point = virtual_clock::clock::time_point;
 
   /// Where the child reports to the daemon and to the test.
-  struct surroundings {
-    std::function<void(std::string_view line)> written;  // without its newline
-    std::function<void(const log_entry&)> log;
-    std::function<void(protocol::action_kind)> callback_begins;
-    std::function<void()> waits_without_end;  // the child is about to be killed
-    std::function<void()> asks_worker_to_stop;
-    std::function<void()> daemon_ends;
-    std::function<void(exit_status)> left;
+  class surroundings {
+   public:
+    virtual ~surroundings() = default;
+    virtual void written(std::string_view line) = 0;  // without its newline
+    virtual void log(const log_entry& entry) = 0;
+    virtual void callback_begins(protocol::action_kind kind) = 0;
+    virtual void waits_without_end() = 0;  // the child is about to be killed
+    virtual void asks_worker_to_stop() = 0;
+    virtual void daemon_ends() = 0;
+    virtual void left(exit_status status) = 0;
   };
   struct configuration {
     processor_factory make_processor;
@@ -58,7 +60,7 @@ class virtual_host final : public detail::shard_service,
   };
 
   virtual_host(configuration settings, std::shared_ptr<virtual_clock> time,
-               std::shared_ptr<usage> usage, std::shared_ptr<idle_time> idle, surroundings around);
+               std::shared_ptr<usage> usage, std::shared_ptr<idle_time> idle, surroundings& around);
 
   /// A line from the daemon, which settle() reads.
   void receive(std::string line) { unread_.push_back(std::move(line)); }
@@ -89,6 +91,8 @@ class virtual_host final : public detail::shard_service,
   /// Ends user code whose process was killed, or ended with callback_stuck: in production user
   /// code ends with its process. Errors: process_ended.
   void leave_callback_of_the_dead() const;
+  /// Throws std::logic_error. In user code the end of the kit's function reports it, too.
+  [[noreturn]] void refuse(const std::string& reason);
 
   // The end of the process. After either function nothing is called, written or logged.
   /// Destroys the processor, as a process does that leaves.
@@ -183,8 +187,6 @@ class virtual_host final : public detail::shard_service,
   [[nodiscard]] bool may_request(const char* function);
   void require_progress();
   [[noreturn]] void end_without_progress();
-  /// Throws std::logic_error. In user code the end of the kit's function reports it, too.
-  [[noreturn]] void refuse(const std::string& reason);
 
   std::shared_ptr<virtual_clock> clock_;
   std::shared_ptr<usage> usage_;
@@ -195,7 +197,7 @@ class virtual_host final : public detail::shard_service,
   std::shared_ptr<group> handlers_ = threads_->add_group(1);
   std::shared_ptr<group> log_lines_ = threads_->add_group(1);
   std::shared_ptr<group> events_ = threads_->add_group(1);
-  surroundings around_;
+  surroundings& around_;
   std::uint32_t seed_;
   shard_context::fields context_;
   driver::session_driver driver_;

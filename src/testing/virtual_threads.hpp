@@ -44,11 +44,6 @@ class usage {
   void adopt_thread() noexcept { acting() = owner_; }
 
   void remember(std::string reason) { refused_ = std::move(reason); }
-  /// Throws inside a callback.
-  [[noreturn]] void refuse_in_callback(const std::string& reason) {
-    remember(reason);
-    throw std::logic_error(reason);
-  }
 
   /// Throws what was remembered. A call on a wrong thread comes first: it may have caused the rest.
   void raise_remembered() {

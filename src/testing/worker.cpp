@@ -14,7 +14,6 @@
 #include <optional>
 #include <ostream>
 #include <span>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -214,8 +213,7 @@ class delivered_records {
 };
 
 /// The observations of a test, collected as things happen.
-class observations {
- public:
+struct observations {
   explicit observations(std::shared_ptr<const virtual_clock> clock) : clock_(std::move(clock)) {}
 
   /// `last`: the persisted position, for an answer without a position.
@@ -229,63 +227,49 @@ class observations {
             ? sequence_position(*asked.sequence_number,
                                 static_cast<std::uint64_t>(asked.sub_sequence_number.value_or(0)))
             : last;
-    attempts_.push_back({position, answer.error});
-    if (answer.attempted && !answer.error) checkpoints_.push_back(position);
+    attempts.push_back({position, answer.error});
+    if (answer.attempted && !answer.error) checkpoints.push_back(position);
     note("daemon", answer.line);
   }
 
   /// The daemon did anything but answer a checkpoint.
-  void happened(const daemon_model::daemon_event& event) {
-    std::ostringstream text;
-    text << event;
-    note("daemon", text.str());
-  }
+  void happened(const daemon_model::daemon_event& event) { note("daemon", to_string(event)); }
 
   void callback(action_kind kind) {
-    callbacks_.emplace_back(detail::callback_name(kind));
+    callbacks.emplace_back(detail::callback_name(kind));
     note("callback", detail::callback_name(kind));
   }
 
-  void log(const log_entry& entry) {
-    log_.push_back(entry);
+  void logged(const log_entry& entry) {
+    log.push_back(entry);
     note("log", std::string(detail::level_name(entry.level)) + ": " + entry.text);
   }
 
   /// Adds a line to the dialogue; a long text is cut short.
   void note(std::string_view source, std::string_view text) {
-    std::string& target = dialogue_;
     const std::string time = std::to_string(clock_->elapsed().count());
-    target.append(time.size() < 7 ? 7 - time.size() : 0, ' ').append(time).append(" ms  ");
-    target.append(source).append(source.size() < 10 ? 10 - source.size() : 0, ' ');
-    target.append(text.substr(0, longest_note));
+    dialogue.append(time.size() < 7 ? 7 - time.size() : 0, ' ').append(time).append(" ms  ");
+    dialogue.append(source).append(source.size() < 10 ? 10 - source.size() : 0, ' ');
+    dialogue.append(text.substr(0, longest_note));
     if (text.size() > longest_note) {
-      target.append("... (").append(std::to_string(text.size())).append(" bytes)");
+      dialogue.append("... (").append(std::to_string(text.size())).append(" bytes)");
     }
-    target += '\n';
+    dialogue += '\n';
   }
 
-  [[nodiscard]] const std::vector<sequence_position>& checkpoints() const noexcept {
-    return checkpoints_;
-  }
-  [[nodiscard]] const std::vector<worker::checkpoint_attempt>& attempts() const noexcept {
-    return attempts_;
-  }
-  [[nodiscard]] const std::vector<log_entry>& log() const noexcept { return log_; }
-  [[nodiscard]] const std::vector<std::string>& callbacks() const noexcept { return callbacks_; }
-  [[nodiscard]] const std::string& dialogue() const noexcept { return dialogue_; }
+  std::vector<sequence_position> checkpoints;
+  std::vector<worker::checkpoint_attempt> attempts;
+  std::vector<log_entry> log;
+  std::vector<std::string> callbacks;
+  std::string dialogue;
 
  private:
   std::shared_ptr<const virtual_clock> clock_;
-  std::vector<sequence_position> checkpoints_;
-  std::vector<worker::checkpoint_attempt> attempts_;
-  std::vector<log_entry> log_;
-  std::vector<std::string> callbacks_;
-  std::string dialogue_;
 };
 
 /// The worker behind testing::worker: joins the daemon model with a child at a time, and runs both
 /// until they are quiet.
-class worker::virtual_worker {
+class worker::virtual_worker : public virtual_host::surroundings {
  public:
   virtual_worker(processor_factory make_processor, const run_options& options,
                  worker_options settings)
@@ -464,8 +448,8 @@ class worker::virtual_worker {
   void run_function(const char* name, const std::function<void()>& body) {
     usage_->require_owner(name);
     if (child_->is_running_user_code()) {
-      usage_->refuse_in_callback(std::string(name) +
-                                 ": a callback runs, and the daemon waits until it has returned");
+      child_->refuse(std::string(name) +
+                     ": a callback runs, and the daemon waits until it has returned");
     }
     usage_->raise_remembered();
     idle_->end();
@@ -507,9 +491,9 @@ class worker::virtual_worker {
     std::string text = "the child has left with exit status " +
                        std::to_string(static_cast<int>(*child_->status()));
     const auto last =
-        std::find_if(seen_.log().rbegin(), seen_.log().rend(),
+        std::find_if(seen_.log.rbegin(), seen_.log.rend(),
                      [](const log_entry& entry) { return entry.level == log_level::error; });
-    if (*child_->status() != kclxx::exit_status::ok && last != seen_.log().rend()) {
+    if (*child_->status() != kclxx::exit_status::ok && last != seen_.log.rend()) {
       text += " (" + last->text + ")";
     }
     return text;
@@ -523,24 +507,7 @@ class worker::virtual_worker {
                                 .worker_id = settings_.worker_id};
     child_ = std::make_shared<virtual_host>(
         virtual_host::configuration{make_processor_, options_, std::move(names), settings_.seed},
-        clock_, usage_, idle_,
-        virtual_host::surroundings{[this](std::string_view line) {
-                                     if (!line.empty()) seen_.note("child", line);
-                                     tell_daemon([&](auto& out) { consumer_->on_line(line, out); });
-                                   },
-                                   [this](const log_entry& entry) { seen_.log(entry); },
-                                   [this](action_kind kind) { on_callback(kind); },
-                                   [this] { on_wait_without_end(); },
-                                   [this] {
-                                     if (!std::exchange(is_asked_to_stop_, true)) {
-                                       seen_.note("child", "asks the worker to stop");
-                                     }
-                                   },
-                                   [this] {
-                                     seen_.note("daemon", "leaves: its shutdown_grace is over");
-                                     close_input();
-                                   },
-                                   [this](kclxx::exit_status status) { on_left(status); }});
+        clock_, usage_, idle_, *this);
   }
 
   void change_lease(daemon_model::lease changed) {
@@ -603,7 +570,7 @@ class worker::virtual_worker {
   void run_until_quiet() {
     for (;;) {
       if (idle_->is_over() && !child_->is_gone() && !child_->status()) {
-        on_wait_without_end();
+        waits_without_end();
         child_->kill();
       }
       child_->settle();
@@ -644,33 +611,44 @@ class worker::virtual_worker {
     }
   }
 
-  void on_callback(action_kind kind) {
+  // virtual_host::surroundings
+  void written(std::string_view line) override {
+    if (!line.empty()) seen_.note("child", line);
+    tell_daemon([&](auto& out) { consumer_->on_line(line, out); });
+  }
+  void log(const log_entry& entry) override { seen_.logged(entry); }
+  void callback_begins(action_kind kind) override {
     seen_.callback(kind);
     if (std::exchange(ends_input_in_callback_, false)) end_input();
   }
-
-  void on_wait_without_end() {
+  void waits_without_end() override {
     std::string why = "a wait without end: " + idle_->text() + ", so the child was killed";
     if (child_->runs_executors()) {
       why +=
           ". What takes real time, such as a socket or a timer of Asio's own, is not waited for "
           "(see kclxx::asio::timer)";
     }
-    if (!seen_.log().empty()) why += ". The last line of its log: " + seen_.log().back().text;
+    if (!seen_.log.empty()) why += ". The last line of its log: " + seen_.log.back().text;
     seen_.note("child", "is killed: " + why);
     usage_->remember(std::move(why));
+  }
+  void asks_worker_to_stop() override {
+    if (!std::exchange(is_asked_to_stop_, true)) seen_.note("child", "asks the worker to stop");
+  }
+  void daemon_ends() override {
+    seen_.note("daemon", "leaves: its shutdown_grace is over");
+    close_input();
+  }
+  void left(kclxx::exit_status status) override {
+    seen_.note("child", "left with exit status " + std::to_string(static_cast<int>(status)));
+    if (child_->status() != status) return;  // it got stuck while its processor was destroyed
+    tell_daemon([&](auto& out) { consumer_->on_end_of_output(out); });
   }
 
   void shut_down_if_asked() {
     if (!is_asked_to_stop_ || !why_not(action_kind::shutdown_requested).empty()) return;
     call(action_kind::shutdown_requested);
     run_until_quiet();
-  }
-
-  void on_left(kclxx::exit_status status) {
-    seen_.note("child", "left with exit status " + std::to_string(static_cast<int>(status)));
-    if (child_->status() != status) return;  // it got stuck while its processor was destroyed
-    tell_daemon([&](auto& out) { consumer_->on_end_of_output(out); });
   }
 
   processor_factory make_processor_;
@@ -786,7 +764,7 @@ worker& worker::end_input_in_next_callback() {
 }
 
 const std::vector<sequence_position>& worker::checkpoints() const noexcept {
-  return worker_->seen().checkpoints();
+  return worker_->seen().checkpoints;
 }
 
 const sequence_position& worker::persisted() const noexcept {
@@ -794,13 +772,13 @@ const sequence_position& worker::persisted() const noexcept {
 }
 
 const std::vector<worker::checkpoint_attempt>& worker::attempts() const noexcept {
-  return worker_->seen().attempts();
+  return worker_->seen().attempts;
 }
 
-const std::vector<log_entry>& worker::log() const noexcept { return worker_->seen().log(); }
+const std::vector<log_entry>& worker::log() const noexcept { return worker_->seen().log; }
 
 const std::vector<std::string>& worker::callbacks() const noexcept {
-  return worker_->seen().callbacks();
+  return worker_->seen().callbacks;
 }
 
 std::optional<kclxx::exit_status> worker::exit_status() const noexcept {
@@ -821,7 +799,7 @@ std::chrono::steady_clock::time_point worker::now() const noexcept {
   return worker_->clock().now();
 }
 
-const std::string& worker::dialogue() const noexcept { return worker_->seen().dialogue(); }
+const std::string& worker::dialogue() const noexcept { return worker_->seen().dialogue; }
 
 record_processor& worker::any_processor() const {
   record_processor* const found = worker_->child().processor();

@@ -59,11 +59,9 @@ std::string_view line_splitter::take_rest() noexcept {
   return taken;
 }
 
-std::size_t line_splitter::cut_rest(std::size_t size) noexcept {
-  const std::size_t dropped = std::max(end_ - begin_, size) - size;
-  end_ -= dropped;
+void line_splitter::cut_rest(std::size_t size) noexcept {
+  end_ = std::min(end_, begin_ + size);
   scanned_ = std::min(scanned_, end_);
-  return dropped;
 }
 
 }  // namespace kclxx::tool

@@ -34,8 +34,8 @@ class line_splitter {
   }
   /// Takes those bytes out. Lifetime: until the next call of prepare().
   std::string_view take_rest() noexcept;
-  /// Forgets the bytes of an incomplete line beyond `size`, and returns how many they were.
-  std::size_t cut_rest(std::size_t size) noexcept;
+  /// Forgets the bytes of an incomplete line beyond `size`.
+  void cut_rest(std::size_t size) noexcept;
 
  private:
   io::line_buffer memory_;

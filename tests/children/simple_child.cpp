@@ -20,11 +20,6 @@ void answer(const std::string& action) {
   say(R"({"action":"status","responseFor":")" + action + R"("})");
 }
 
-std::string checkpoint_at(const std::string& sequence_number) {
-  return R"({"action":"checkpoint","sequenceNumber":")" + sequence_number +
-         R"(","subSequenceNumber":0})";
-}
-
 /// The value of "action", which the daemon writes first.
 std::string action_of(const std::string& line) {
   const std::string key = R"("action":")";
@@ -46,19 +41,13 @@ bool obey(const std::string& what) {
     while (!checkpoint(null_checkpoint)) {
     }
   } else if (what.starts_with("checkpoint at ")) {
-    checkpoint(checkpoint_at(what.substr(14)));
+    checkpoint(R"({"action":"checkpoint","sequenceNumber":")" + what.substr(14) +
+               R"(","subSequenceNumber":0})");
   } else if (what == "wrong status") {
     answer("somethingElse");
     return false;
-  } else if (what == "unknown field") {
-    say(R"({"action":"status","responseFor":"processRecords","note":"hello"})");
   } else if (what == "print") {
     say("this is no JSON");
-  } else if (what == "null") {
-    say("null");
-    return false;
-  } else if (what == "daemon's line") {
-    say(R"({"action":"leaseLost"})");
   } else if (what == "20 MB") {
     say(std::string(20'000'000, 'x'));
   } else if (what == "hang") {

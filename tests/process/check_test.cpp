@@ -14,10 +14,7 @@
 #include "support/scripted_daemon.hpp"
 #include "support/text.hpp"
 
-using kclxx::test::contains;
-using kclxx::test::count;
-using kclxx::test::read_file;
-using kclxx::test::scripted_daemon;
+using namespace kclxx::test;
 using words = std::vector<std::string>;
 
 namespace {

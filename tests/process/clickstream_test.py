@@ -179,10 +179,7 @@ class Clickstream(unittest.TestCase):
                         "subSequenceNumber": 0}]
             for batch in range(34):
                 views = some_views(100, seed=100 * shard + batch)
-                actions.append({"action": "processRecords", "millisBehindLatest": 0, "records": [
-                    {"data": base64.b64encode(one.encode()).decode(), "partitionKey": "k",
-                     "sequenceNumber": str(1000 * batch + number + 1), "subSequenceNumber": 0}
-                    for number, one in enumerate(views)]})
+                actions.append(Child.batch(views, 1000 * batch + 1))
                 events += views
             actions.append({"action": "shardEnded"})
             (made / f"{shard}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in actions))

@@ -25,18 +25,6 @@ TEST_CASE("a shard is processed, checkpointed and ended", "[process][P1][P47]") 
   CHECK(daemon.rest().empty());
 }
 
-TEST_CASE("a line of the shard tells of its lease's beginning, and one of its end", "[process]") {
-  started_child daemon;
-  const std::string shard = "kclxx shardId-000000000007 info: ";
-  daemon.await_stderr(shard + "lease gained: ");
-  daemon.records({"one"}, 100);
-  daemon.expect_checkpoint("100");
-  daemon.answer();
-  daemon.expect_status("processRecords");
-  CHECK(daemon.end() == 0);
-  daemon.await_stderr(shard + "lease ended: ");
-}
-
 TEST_CASE("what a callback prints does not disturb the dialogue, and is seen on stderr",
           "[process][P4]") {
   started_child daemon;
@@ -170,20 +158,14 @@ TEST_CASE("a stderr that nobody reads holds up neither the dialogue nor its end"
 
 TEST_CASE("a child that nobody's stderr hears from leaves with the status of its failure",
           "[process][P53][P57]") {
-  struct failure {
-    const char* option;
-    std::vector<std::string> records;
-    int status;
-  };
-  const auto sample = GENERATE(values<failure>({
-      {"at_once", {"throw"}, 10},
-      {"short_grace", {"sleep"}, 13},
-      {"short_grace", {"hang in the destructor"}, 13},
-  }));
-  scripted_daemon daemon({child, sample.option}, full_stderr);
+  const auto [option, record, status] = GENERATE(
+      table<std::string, std::string, int>({{"at_once", "throw", 10},
+                                            {"short_grace", "sleep", 13},
+                                            {"short_grace", "hang in the destructor", 13}}));
+  scripted_daemon daemon({child, option}, full_stderr);
   start(daemon);
   daemon.send(blank_line);
-  daemon.records(sample.records);
-  if (sample.status == 13) daemon.close_input();  // before the exception it would be status 12
-  CHECK(daemon.wait_exit() == sample.status);
+  daemon.records({record});
+  if (status == 13) daemon.close_input();  // before the exception it would be status 12
+  CHECK(daemon.wait_exit() == status);
 }

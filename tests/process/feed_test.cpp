@@ -11,6 +11,7 @@
 
 #include "io/descriptor.hpp"
 #include "support/catch.hpp"
+#include "support/descriptors.hpp"
 #include "support/eventually.hpp"
 #include "support/tool.hpp"
 
@@ -52,30 +53,34 @@ struct feed_box : sandbox {
   feed_box() { write("child.py", child); }
 
   /// With this input, to its end.
-  [[nodiscard]] forked_result feed(const std::string& input, words arguments,
-                                   const words& how = {}) const {
+  [[nodiscard]] forked_result feed(const std::string& input, words arguments, const words& how = {},
+                                   const char* child = "child.py") const {
     write("input", input);
     const kclxx::io::descriptor file(::open((*this / "input").c_str(), O_RDONLY | O_CLOEXEC));
-    return kclxx(command(std::move(arguments), how), {}, file.get());
+    return kclxx(command(std::move(arguments), how, child), {}, file.get());
   }
   /// With this input, which stays open, and SIGTERM once the line "1" was delivered.
-  [[nodiscard]] forked_result feed_and_stop(const std::string& input, words arguments) const {
-    int ends[2];
-    REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
-    const kclxx::io::descriptor from(ends[0]);
-    const kclxx::io::descriptor to(ends[1]);
-    words words_of_feed = command(std::move(arguments));
-    words_of_feed.insert(words_of_feed.begin(), KCLXX_TOOL);
-    forked_copy tool = start(words_of_feed, {}, from.get());
-    REQUIRE(::write(to.get(), input.data(), input.size()) == static_cast<ssize_t>(input.size()));
-    CHECK(eventually(
-        [&] { return std::filesystem::exists(*this / "out") && read("out") == "0 1 1\n"; }));
-    ::kill(tool.pid(), SIGTERM);
+  [[nodiscard]] forked_result feed_and_stop(const std::string& input,
+                                            const words& arguments) const {
+    return feed_until([this] { return read("out") == "0 1 1\n"; }, input, command(arguments),
+                      [](pid_t tool) { ::kill(tool, SIGTERM); });
+  }
+  /// With this input, which stays open. At the moment `act` is called with the process of feed.
+  [[nodiscard]] forked_result feed_until(const std::function<bool()>& moment,
+                                         const std::string& input, words command,
+                                         const std::function<void(pid_t)>& act) const {
+    const open_pipe pipe;
+    command.insert(command.begin(), KCLXX_TOOL);
+    forked_copy tool = start(command, {}, pipe.read_end());
+    const auto size = static_cast<ssize_t>(input.size());
+    REQUIRE(::write(pipe.write_end(), input.data(), input.size()) == size);
+    CHECK(eventually(moment));
+    act(tool.pid());
     return tool.result();
   }
-  static words command(words arguments, const words& how = {}) {
+  static words command(words arguments, const words& how = {}, const char* child = "child.py") {
     arguments.insert(arguments.begin(), "feed");
-    arguments.insert(arguments.end(), {"--", KCLXX_PYTHON, "child.py"});
+    arguments.insert(arguments.end(), {"--", KCLXX_PYTHON, child});
     arguments.insert(arguments.end(), how.begin(), how.end());
     return arguments;
   }
@@ -262,17 +267,10 @@ for line in sys.stdin:
                                {R"([["TRIM_HORIZON", 1]])", 0},
                                {R"([["LATEST", 1]])", 0},
                                {R"([["LATEST", 1], ["01", 0], ["1", 3], ["003", 0]])", 3}}));
-  box.write("input", "1\n2\n3\n");
-  const auto feed = [&](const words& child) {
-    words command{"feed", "--state", "state", "--", KCLXX_PYTHON};
-    command.insert(command.end(), child.begin(), child.end());
-    const kclxx::io::descriptor file(::open((box / "input").c_str(), O_RDONLY | O_CLOEXEC));
-    return box.kclxx(command, {}, file.get());
-  };
-  const auto first = feed({"odd.py", positions});
+  const auto first = box.feed("1\n2\n3\n", {"--state", "state"}, {positions}, "odd.py");
   CAPTURE(positions, first.err);
   CHECK(figures_in(first.out) == "3 put, 3 delivered, " + std::to_string(covered) + " covered\n");
-  const auto second = feed({"child.py"});
+  const auto second = box.feed("1\n2\n3\n", {"--state", "state"});
   CAPTURE(second.err);
   CHECK(second.status == 0);
   CHECK_THAT(second.out, Contains(std::to_string(3 - covered) + " put"));
@@ -403,18 +401,8 @@ for line in sys.stdin:
   /// With this input, which stays open. When its child hangs, `act` is called with its process.
   [[nodiscard]] forked_result feed_and(const std::string& input, const words& options,
                                        const std::function<void(pid_t)>& act) const {
-    int ends[2];
-    REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
-    const kclxx::io::descriptor from(ends[0]);
-    const kclxx::io::descriptor to(ends[1]);
-    words command{KCLXX_TOOL, "feed"};
-    command.insert(command.end(), options.begin(), options.end());
-    command.insert(command.end(), {"--", KCLXX_PYTHON, "hanging.py"});
-    forked_copy tool = start(command, {}, from.get());
-    REQUIRE(::write(to.get(), input.data(), input.size()) == static_cast<ssize_t>(input.size()));
-    CHECK(eventually([&] { return std::filesystem::exists(*this / "hangs"); }));
-    act(tool.pid());
-    return tool.result();
+    return feed_until([this] { return std::filesystem::exists(*this / "hangs"); }, input,
+                      command(options, {}, "hanging.py"), act);
   }
 };
 

@@ -11,7 +11,6 @@
 #include "tool/files.hpp"
 
 using namespace kclxx::test;
-using kclxx::test::Contains;
 
 namespace {
 

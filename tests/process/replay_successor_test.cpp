@@ -10,7 +10,6 @@
 #include "support/catch.hpp"
 
 using namespace kclxx::test;
-using kclxx::test::Contains;
 using nlohmann::json;
 
 namespace {

@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // kclxx replay: what it finds in children and transcripts, and its options.
 #include <algorithm>
-#include <chrono>
-#include <fcntl.h>
 #include <string>
 #include <unistd.h>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
-#include "io/descriptor.hpp"
 #include "process/replayed.hpp"
 #include "support/catch.hpp"
-#include "tool/process/program.hpp"
+#include "support/descriptors.hpp"
 
 using namespace kclxx::test;
-using kclxx::test::Contains;
 
 TEST_CASE("a child that answers is fine, and the summary counts", "[replay]") {
   replayed tool;
@@ -31,30 +27,26 @@ TEST_CASE("a child that answers is fine, and the summary counts", "[replay]") {
 TEST_CASE("each breach is named with the transcript's line and the child's", "[replay]") {
   replayed tool;
   const std::string file = tool.dialogue(3);
-  struct breach {
-    std::string what;
-    std::string message;
-  };
-  const auto sample = GENERATE_COPY(values<breach>({
+  const auto [what, message] = GENERATE(table<std::string, std::string>({
       {"wrong status",
        "the status is for \"somethingElse\" instead of processRecords; the daemon "
        "ends the whole worker"},
-      {"unknown field", "the daemon knows no field 'note' in status"},
       {"print", "the daemon skips this line: not JSON"},
-      {"null", "the daemon fails on a null message"},
-      {"daemon's line", "only the daemon sends leaseLost"},
       {"checkpoint at 999", "refuses this checkpoint in processRecords: IllegalArgumentException"},
       {"20 MB", "the daemon skips this line: not JSON"},
   }));
-  const auto result = tool.run({file}, {"2:" + sample.what});
+  const auto result = tool.run({file}, {"2:" + what});
   CHECK(result.status == 1);
   CHECK_THAT(result.out, Contains("breach        " + file + ":3: "));
-  CHECK_THAT(result.out, Contains(sample.message));
+  CHECK_THAT(result.out, Contains(message));
   CHECK_THAT(result.out, Contains("child: "));
 }
 
-TEST_CASE("a transcript without a child is not compared with a child", "[replay]") {
+TEST_CASE("a transcript without a child is not compared with a child", "[replay][expect]") {
   replayed tool;
+  const auto lines = tool.run({"--expect", tool.dialogue(1)}, {});
+  CHECK(lines.status == 4);
+  CHECK_THAT(lines.out, Contains("has only the daemon's lines"));
   const std::string transcript =
       R"({"kclxx_transcript":1,"shard":"s","started":"2026-01-01T00:00:00.000000Z",)"
       R"("command":[]})"
@@ -103,11 +95,7 @@ TEST_CASE("a child that dies or leaves failed, and how it ended is reported", "[
 TEST_CASE("a damaged transcript is played up to the damage, which is named", "[replay]") {
   replayed tool;
   const std::string good = initialize + "\n" + tool.batch(0) + "\n";
-  struct damage {
-    std::string line;
-    std::string message;
-  };
-  const auto sample = GENERATE(values<damage>({
+  const auto [line, message] = GENERATE(table<std::string, std::string>({
       {"oops\n", ":3: is not a line of the daemon"},
       {R"({"action":"processRecords")", ":3: is cut off"},
       {R"({"action":"processRecords","records":[{}],"millisBehindLatest":0})"
@@ -115,9 +103,9 @@ TEST_CASE("a damaged transcript is played up to the damage, which is named", "[r
        ":3: the daemon's line: records[0].sequenceNumber is missing"},
       {initialize + "\n", ":3: a daemon sends no initialize here"},
   }));
-  const auto result = tool.run({tool.file("damaged.jsonl", good + sample.line)}, {"checkpoint"});
+  const auto result = tool.run({tool.file("damaged.jsonl", good + line)}, {"checkpoint"});
   CHECK(result.status == 4);
-  CHECK_THAT(result.out, Contains("damaged.jsonl" + sample.message));
+  CHECK_THAT(result.out, Contains("damaged.jsonl" + message));
   CHECK_THAT(result.out, Contains("3 in 1 batches"));
   CHECK_THAT(result.out, Contains("after 102/0"));
 }
@@ -160,16 +148,11 @@ TEST_CASE("several shards are played at once, and the worst of them is the exit 
   CHECK_THAT(bad.out, Contains("shard4.jsonl:6: processRecords: the child's output ended"));
 }
 
-TEST_CASE("with --expect, replay is content with a child that does what was recorded",
+TEST_CASE("with --expect, replay names each difference with its line, if there is one",
           "[replay][expect]") {
   replayed tool;
   const std::string file = tool.file("both.jsonl", with_both_sides({"", "", ""}));
   CHECK(tool.run({"--expect", file}, {"checkpoint"}).status == 0);
-}
-
-TEST_CASE("with --expect, replay names each difference with its line", "[replay][expect]") {
-  replayed tool;
-  const std::string file = tool.file("both.jsonl", with_both_sides({"", "", ""}));
   const auto less = tool.run({"--expect", file}, {"1:checkpoint", "2:checkpoint at 111", "exit:4"});
   CHECK(less.status == 3);
   CHECK_THAT(less.out, Contains("difference    " + file +
@@ -193,13 +176,6 @@ TEST_CASE("with --expect, what a child wrote after a carriage return is compared
   const std::string file = tool.file("both.jsonl", recorded);
   CHECK(tool.run({"--expect", file}, {"checkpoint"}).status == 0);
   CHECK(tool.run({"--expect", file}, {}).status == 1);
-}
-
-TEST_CASE("with --expect, replay needs a recorded child", "[replay][expect]") {
-  replayed tool;
-  const auto result = tool.run({"--expect", tool.dialogue(1)}, {});
-  CHECK(result.status == 4);
-  CHECK_THAT(result.out, Contains("has only the daemon's lines"));
 }
 
 TEST_CASE("a command line that cannot be understood is a usage error", "[replay]") {
@@ -270,14 +246,12 @@ TEST_CASE("a child that prints without end has not answered within the time limi
 }
 
 TEST_CASE("a child that hangs is noticed while the source has nothing", "[replay]") {
-  using namespace std::chrono_literals;
-  kclxx::tool::child_process tool(
+  scripted_daemon tool(
       {KCLXX_TOOL, "replay", "--timeout", "0.2", "-", "--", KCLXX_SIMPLE_CHILD, "1:hang"});
-  const std::string text = initialize + "\n" + replayed::batch(0) + "\n";
-  REQUIRE(::write(tool.input.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
-  // Its input stays open.
-  CHECK(tool.wait_until(std::chrono::steady_clock::now() + 60s) == kclxx::tool::child_exit{3, 0});
-  CHECK_THAT(read_all(tool.output.get()), Contains("-:2: no status for processRecords within"));
+  tool.initialize();
+  tool.records({"one"});  // its input stays open
+  CHECK(tool.wait_exit() == 3);
+  CHECK_THAT(tool.rest(), Contains("-:2: no status for processRecords within"));
 }
 
 namespace {
@@ -358,16 +332,14 @@ TEST_CASE("the transcripts of one shard are played in sequence, as they lie in t
     CHECK_THAT(run.out, Contains("total  1 shard\n"));
   }
   SECTION("also from a pipe, of which nothing is lost") {
-    int ends[2];
-    REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
-    const kclxx::io::descriptor output(ends[0]);
-    kclxx::io::descriptor input(ends[1]);
+    open_pipe pipe;
     const std::string text = place.read("b/3.jsonl");
-    REQUIRE(::write(input.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
-    input.close();
+    const auto size = static_cast<ssize_t>(text.size());
+    REQUIRE(::write(pipe.write_end(), text.data(), text.size()) == size);
+    pipe.close_write_end();
     const auto run = place.kclxx({"replay", successor, without_batch, again, overlapping, "-", "--",
                                   KCLXX_PYTHON, "child.py"},
-                                 {}, output.get());
+                                 {}, pipe.read_end());
     CAPTURE(run.out, run.err);
     CHECK(run.status == 0);
     CHECK(place.read("out") == expected);

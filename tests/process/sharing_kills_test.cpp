@@ -213,7 +213,7 @@ TEST_CASE("launchers of a program that ends early start it one after the other",
 }
 
 TEST_CASE("a program that main starts before run, and that outlives it, holds up no launcher",
-          "[sharing]") {
+          "[sharing][P59]") {
   const machine box;
   const std::string helper = "sleep 60 </dev/null >/dev/null 2>&1 & echo $! copy >>\"$JOURNAL\"\n";
   SECTION("where main fails") {

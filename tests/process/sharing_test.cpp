@@ -99,22 +99,6 @@ TEST_CASE("the end of the first shard is not that of the others, though main end
   must_be_served(*second);
 }
 
-TEST_CASE("when the resident dies its launchers leave with a status of their own",
-          "[sharing][P59]") {
-  const machine box;
-  const launched first = box.initialized("a");
-  const launched second = box.initialized("b");
-  const pid_t resident = box.process_of("a");
-  SECTION("by kill -9") { ::kill(resident, SIGKILL); }
-  SECTION("by what a callback does") { first->records({"abort"}); }
-  CHECK(first->wait_exit() == resident_gone);
-  CHECK(second->wait_exit() == resident_gone);
-  CHECK(box.sockets() == 0);
-  const launched third = box.initialized("c");
-  CHECK(box.process_of("c") != resident);
-  must_be_served(*third);
-}
-
 TEST_CASE("SIGTERM and its like end neither launcher nor resident", "[sharing][P32]") {
   const machine box;
   const launched first = box.initialized("a");
@@ -190,7 +174,7 @@ TEST_CASE(
   must_be_served(*first);
 }
 
-TEST_CASE("a program that is replaced on disk has a new resident; the old one continues",
+TEST_CASE("a program that is replaced on disk has a new resident, and the old one continues",
           "[sharing]") {
   const machine box;
   const std::string program = (box / "program").string();

@@ -2,35 +2,24 @@
 #include "simulation/daemon.hpp"
 
 #include <algorithm>
-#include <sstream>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "base/overloaded.hpp"
 #include "daemon_model/lines.hpp"
+#include "simulation/life.hpp"
 
 namespace kclxx::simulation {
 
 using protocol::action_kind;
 
-namespace {
-
-std::string text_of(const daemon_model::daemon_event& one) {
-  std::ostringstream out;
-  out << one;
-  return out.str();
-}
-
-}  // namespace
-
-daemon::daemon(world& world, random_source& random, bool with_faults, trace& log,
-               surroundings& around)
+daemon::daemon(world& world, random_source& random, bool with_faults, trace& log, life& owner)
     : world_(world),
       random_(random),
       with_faults_(with_faults),
       log_(log),
-      around_(around),
+      life_(owner),
       start_(world.persisted),
       lease_(world.lease.take_over()),
       consumer_(lease_),
@@ -55,7 +44,7 @@ void daemon::call_something() {
                 daemon_model::initialize_line("shardId-000000000000", start_), "initialize");
   }
   if (with_faults_ && random_.chance(faults.unknown_action)) {
-    around_.note(fault::unknown_action);
+    life_.note(fault::unknown_action);
     return call(action_kind::process_records, R"({"action":"tuneUp","level":3})", "tuneUp");
   }
   // A lease that is lost is found out sooner or later.
@@ -64,7 +53,7 @@ void daemon::call_something() {
   if (consumer_.can_call(action_kind::shutdown_requested) &&
       ((with_faults_ && random_.chance(faults.shutdown_request)) ||
        (all_sent && !world_.has_end))) {
-    around_.note(fault::shutdown_is_requested);
+    life_.note(fault::shutdown_is_requested);
     return call(action_kind::shutdown_requested);
   }
   if (!consumer_.can_call(action_kind::process_records)) {  // after shutdownRequested
@@ -101,14 +90,14 @@ void daemon::send_records() {
 void daemon::call(action_kind what, const std::string& line, std::string_view action,
                   const std::optional<sequence_position>& largest) {
   log_.note([&] { return "daemon: " + line; });
-  around_.write_to_child(line);
+  life_.write_to_child(line);
   daemon_model::daemon_events happened;
   consumer_.call(what, action, largest, happened);
   take(happened);
 }
 
 bool daemon::can_read() const {
-  return !is_gone_ && (!unread_.empty() || (around_.is_child_gone() && !has_seen_end_));
+  return !is_gone_ && (!unread_.empty() || (life_.is_child_gone() && !has_seen_end_));
 }
 
 void daemon::read() {
@@ -132,7 +121,7 @@ void daemon::stop_worker() {
 
 void daemon::die(bool unfinished_line) {
   is_gone_ = true;
-  around_.close_child_input(unfinished_line);
+  life_.close_child_input(unfinished_line);
 }
 
 void daemon::receive(const std::string& line) {
@@ -142,7 +131,7 @@ void daemon::receive(const std::string& line) {
 void daemon::take(const daemon_model::daemon_events& happened) {
   using namespace daemon_model;
   for (const daemon_event& one : happened) {
-    log_.note([&] { return "  daemon: " + text_of(one); });
+    log_.note([&] { return "  daemon: " + to_string(one); });
     std::visit(overloaded{
                    [&](const answered& a) { take(a); },
                    [&](const skipped& s) {
@@ -150,7 +139,7 @@ void daemon::take(const daemon_model::daemon_events& happened) {
                    },
                    [&](const returned&) {},
                    [&](const failed& f) {
-                     if (!around_.is_child_gone()) throw violation("status: " + f.why);
+                     if (!life_.is_child_gone()) throw violation("status: " + f.why);
                    },
                    [&](const shard_end_not_checkpointed&) {
                      if (!is_lease_lost()) {
@@ -158,16 +147,16 @@ void daemon::take(const daemon_model::daemon_events& happened) {
                            "end: success was reported without a checkpoint at the shard's end");
                      }
                    },
-                   [&](const close_input&) { around_.close_child_input(false); },
+                   [&](const close_input&) { life_.close_child_input(false); },
                    [&](const lost_line& l) {
                      // Only a daemon that closes in mid-call leaves something unread.
-                     if (consumer_.has_worker_ended() && !around_.is_child_gone()) {
+                     if (consumer_.has_worker_ended() && !life_.is_child_gone()) {
                        throw violation("status: nobody reads " + l.line);
                      }
                    },
                    [&](const worker_ended& w) {
-                     if (!around_.is_child_gone()) throw violation("status: " + w.why);
-                     if (around_.has_child_succeeded()) {
+                     if (!life_.is_child_gone()) throw violation("status: " + w.why);
+                     if (life_.has_child_succeeded()) {
                        throw violation(
                            "status: the child left with 0 in the middle of an action: " + w.why);
                      }
@@ -180,12 +169,12 @@ void daemon::take(const daemon_model::daemon_events& happened) {
 }
 
 void daemon::take(const daemon_model::answered& answer) {
-  if (answer.error) around_.note(fault::checkpoint_is_refused);
+  if (answer.error) life_.note(fault::checkpoint_is_refused);
   if (answer.error && !answer.attempted) {
     throw violation("range: " + answer.line);
   }
-  if (answer.attempted && !answer.error) around_.persisted(*answer.attempted);
-  around_.write_to_child(answer.line);
+  if (answer.attempted && !answer.error) life_.persisted(*answer.attempted);
+  life_.write_to_child(answer.line);
 }
 
 }  // namespace kclxx::simulation

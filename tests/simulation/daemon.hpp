@@ -15,26 +15,14 @@
 
 namespace kclxx::simulation {
 
-/// The daemon of one child: the daemon model, what it has not read of the child's output, and a
-/// random choice of what it calls. Knows the invariants about what the child writes.
+class life;
+
+/// The daemon of one child, a part of its life: the daemon model, what it has not read of the
+/// child's output, and a random choice of what it calls. Knows the invariants about what the child
+/// writes.
 class daemon {
  public:
-  /// Where it runs.
-  class surroundings {
-   public:
-    virtual ~surroundings() = default;
-    virtual void write_to_child(std::string line) = 0;
-    virtual void close_child_input(bool unfinished_line) = 0;
-    /// The child has left, or was killed.
-    [[nodiscard]] virtual bool is_child_gone() const = 0;
-    /// It has left with exit_status::ok.
-    [[nodiscard]] virtual bool has_child_succeeded() const = 0;
-    /// A checkpoint reached the lease table.
-    virtual void persisted(const sequence_position& position) = 0;
-    virtual void note(fault what) const = 0;
-  };
-
-  daemon(world& world, random_source& random, bool with_faults, trace& log, surroundings& around);
+  daemon(world& world, random_source& random, bool with_faults, trace& log, life& owner);
 
   /// Neither a call is open nor has the worker stopped.
   [[nodiscard]] bool can_call() const { return can_stop() && !consumer_.is_waiting(); }
@@ -72,7 +60,7 @@ class daemon {
   random_source& random_;
   bool with_faults_;
   trace& log_;
-  surroundings& around_;
+  life& life_;
   sequence_position start_;
   daemon_model::lease lease_;
   daemon_model::shard_consumer consumer_;

@@ -161,13 +161,17 @@ void life::check_end() {
     throw violation("waiter: a waiting call was never completed");
   }
   while (!handlers_.empty()) run_one_handler();
-  processor_.check_handlers();
+  processor_.handlers().check_all_answered();
 }
 
 namespace {
 
 /// Unwinds the user's code when its process is gone.
 struct process_is_gone {};
+
+[[noreturn]] void not_called() {
+  throw violation("service: the processor calls what the simulation does not have");
+}
 
 }  // namespace
 
@@ -192,27 +196,19 @@ class life::service final : public detail::shard_service {
     return owner_.shard_timers_.start(owner_.now_ + delay, period, std::move(function));
   }
   void cancel_timer(timer_id timer) override { owner_.shard_timers_.cancel(timer); }
-  void wait_until_notified(clock::time_point deadline) override {
-    owner_.wait_until(deadline, [&] { return is_notified_ || owner_.stop_.stop_requested(); });
-    is_notified_ = false;
-  }
-  void notify() override { is_notified_ = true; }
+
+  // The processor calls none of these.
+  void wait_until_notified(clock::time_point) override { not_called(); }
+  void notify() override { not_called(); }
   [[nodiscard]] std::unique_ptr<detail::thread_pool> make_thread_pool(std::size_t) override {
-    throw violation("pool: nothing here starts threads yet");
+    not_called();
   }
-  void fail(std::exception_ptr thrown) override {
-    owner_.is_failing_ = true;
-    owner_.feed([&] {
-      owner_.driver_.on_user_code_threw(driver::describe("the shard's processing", thrown));
-    });
-  }
-  void log(log_level level, const std::string& text,
-           const std::optional<sequence_position>&) override {
-    owner_.feed([&] { owner_.driver_.on_log(level, text); });
+  void fail(std::exception_ptr) override { not_called(); }
+  void log(log_level, const std::string&, const std::optional<sequence_position>&) override {
+    not_called();
   }
 
  private:
-  bool is_notified_ = false;
   life& owner_;
 };
 

@@ -34,7 +34,7 @@ namespace kclxx::simulation {
 ///
 /// Several lives may be under way at once: that of the lease's owner, and those of workers that
 /// have lost it and do not know it. One that waits for others within its callback is suspended.
-class life : private driver::host, private daemon::surroundings, private processor::surroundings {
+class life : private driver::host {
  public:
   /// Lets some life take a step, this one for instance, which is in its callback.
   using scheduler = std::function<void(const life&)>;
@@ -44,7 +44,7 @@ class life : private driver::host, private daemon::surroundings, private process
   void take_step();
   [[nodiscard]] bool is_over() const { return child_gone_ && daemon_.is_gone(); }
   [[nodiscard]] bool is_in_user_code() const { return is_in_user_code_; }
-  [[nodiscard]] bool is_lease_lost() const override { return daemon_.is_lease_lost(); }
+  [[nodiscard]] bool is_lease_lost() const { return daemon_.is_lease_lost(); }
   /// To be asked once it is over.
   void check_end();
 
@@ -54,6 +54,27 @@ class life : private driver::host, private daemon::surroundings, private process
   [[nodiscard]] std::uint64_t steps() const { return steps_; }
   /// How long it lasted, by its clock.
   [[nodiscard]] std::chrono::nanoseconds time() const { return now_ - began; }
+
+  // For its daemon.
+  void write_to_child(std::string line) { to_child_.push_back(std::move(line)); }
+  void close_child_input(bool unfinished_line);
+  /// The child has left, or was killed.
+  [[nodiscard]] bool is_child_gone() const { return child_gone_; }
+  [[nodiscard]] bool has_child_succeeded() const { return driver_.status() == exit_status::ok; }
+  /// A checkpoint reached the lease table.
+  void persisted(const sequence_position& position);
+  /// Counts a fault, with what else is true at this moment.
+  void note(fault what) const;
+
+  // For its processor.
+  /// Lets something happen, a step of the callback for instance. Throws when the process is gone.
+  void next_event();
+  /// A waiting call of another thread begins, or gives up; false: it was completed before.
+  void begin_wait(session::waiter_id id, const std::optional<sequence_position>& position);
+  bool time_out(session::waiter_id id);
+  [[nodiscard]] session::waiter_id new_waiter() { return driver_.next_waiter(); }
+  /// So many of the shard's first records were sent by the daemon.
+  [[nodiscard]] std::size_t sent() const { return daemon_.sent(); }
 
  private:
   enum class event {
@@ -119,23 +140,6 @@ class life : private driver::host, private daemon::surroundings, private process
   void request_stop() override;
   void run_handler(checkpoint_handler handler, std::error_code result) override;
   void write_line(const std::string& line);
-
-  // daemon::surroundings
-  void write_to_child(std::string line) override { to_child_.push_back(std::move(line)); }
-  void close_child_input(bool unfinished_line) override;
-  [[nodiscard]] bool is_child_gone() const override { return child_gone_; }
-  [[nodiscard]] bool has_child_succeeded() const override {
-    return driver_.status() == exit_status::ok;
-  }
-  void persisted(const sequence_position& position) override;
-  void note(fault what) const override;
-
-  // processor::surroundings
-  void next_event() override;
-  void begin_wait(session::waiter_id id, const optional_position& position) override;
-  bool time_out(session::waiter_id id) override;
-  [[nodiscard]] session::waiter_id new_waiter() override { return driver_.next_waiter(); }
-  [[nodiscard]] std::size_t sent() const override { return daemon_.sent(); }
 
   void find_choices();
   void perform(event what);

@@ -7,6 +7,8 @@
 
 #include <kclxx/error.hpp>
 
+#include "simulation/life.hpp"
+
 namespace kclxx::simulation {
 
 using protocol::action_kind;
@@ -31,11 +33,11 @@ class processor::callbacks final : public record_processor {
   processor& owner_;
 };
 
-processor::processor(world& world, random_source& random, bool with_faults, surroundings& around)
+processor::processor(world& world, random_source& random, bool with_faults, life& owner)
     : world_(world),
       random_(random),
       with_faults_(with_faults),
-      around_(around),
+      life_(owner),
       done_(world.resume_index()),
       asked_(done_),
       delivered_(done_),
@@ -65,7 +67,7 @@ void processor::run(action_kind what, const record_batch& batch) {
     }
     ++delivered_;
   }
-  while (!ending_) around_.next_event();
+  while (!ending_) life_.next_event();
   hangs_ = false;
   running_.reset();
   if (*ending_ == ending::throws) throw std::runtime_error("oops");
@@ -110,7 +112,7 @@ void processor::take_step() {
   if (with_faults_ && random_.chance(world_.faults.callback_throws)) {
     return end_callback(ending::throws);
   }
-  if (with_faults_ && around_.is_lease_lost() && random_.chance(10)) {  // a fence reported it
+  if (with_faults_ && life_.is_lease_lost() && random_.chance(10)) {  // a fence reported it
     return end_callback(ending::lease_gone);
   }
   const bool has_work = done_ < delivered_;
@@ -250,7 +252,7 @@ void processor::async_checkpoint(const optional_position& position) {
 }
 
 void processor::checkpoint_something() {
-  if (random_.chance(3) && around_.sent() < world_.records.size()) {
+  if (random_.chance(3) && life_.sent() < world_.records.size()) {
     return async_checkpoint(
         world_.records.back());  // which was not delivered: its handler gets an error
   }
@@ -268,11 +270,6 @@ void processor::handler_called(std::size_t number, std::error_code result) {
     running_ = callback;
   }
   if (random_.chance(world_.faults.handler_throws)) throw std::runtime_error("oops, a handler");
-}
-
-void processor::check_handlers() {
-  requests_.end_child();
-  requests_.check_ended(false);
 }
 
 void processor::note_end(const optional_position& target, bool has_position) {
@@ -321,11 +318,11 @@ void processor::step_elsewhere() {
       const auto position = some_done_position();
       if ((!position && !may_ask_for_everything()) || elsewhere_.size() > 3) break;
       const auto target = position ? position : before(everything());
-      const auto id = around_.new_waiter();
+      const auto id = life_.new_waiter();
       ask(position);
       note_end(target, position.has_value());
       elsewhere_.emplace(id, wait{target, random_.chance(50)});
-      around_.begin_wait(id, position);
+      life_.begin_wait(id, position);
       break;
     }
     case 2: {
@@ -334,7 +331,7 @@ void processor::step_elsewhere() {
       if (expiring == elsewhere_.end()) break;
       const auto id = expiring->first;
       elsewhere_.erase(expiring);
-      if (!around_.time_out(id)) throw violation("waiter: a completed call was not woken");
+      if (!life_.time_out(id)) throw violation("waiter: a completed call was not woken");
       break;
     }
     default:

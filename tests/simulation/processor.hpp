@@ -31,10 +31,10 @@ class requests {
 
   /// Its handler is called. Errors: violation.
   void answer(std::size_t number, std::error_code result, const sequence_position& persisted) {
-    const std::string request = "request " + std::to_string(number);
-    if (number < first_) throw violation("handler: that of " + request + " outlived its child");
     request_state& of = all_[number];
-    if (of.is_answered) throw violation("handler: that of " + request + " is called twice");
+    if (of.is_answered) {
+      throw violation("handler: that of request " + std::to_string(number) + " is called twice");
+    }
     of.is_answered = true;
     check(of.target, result, persisted);
   }
@@ -48,13 +48,12 @@ class requests {
     }
   }
 
-  /// What is added from here on is the next child's.
-  void end_child() { end_ = all_.size(); }
-  /// No handler of the ended child is called from here on. Errors: violation.
-  void check_ended(bool was_killed) {
-    for (; first_ < end_; ++first_) {
-      if (!was_killed && !all_[first_].is_answered) {
-        throw violation("handler: that of request " + std::to_string(first_) + " is never called");
+  /// Each handler was called. To be asked at the end of a process that was not killed.
+  /// Errors: violation.
+  void check_all_answered() const {
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+      if (!all_[i].is_answered) {
+        throw violation("handler: that of request " + std::to_string(i) + " is never called");
       }
     }
   }
@@ -66,32 +65,17 @@ class requests {
   };
 
   std::vector<request_state> all_;
-  std::size_t first_ = 0;  // of the present child
-  std::size_t end_ = 0;    // of the ended one's
 };
 
-/// A random user: a processor whose callbacks are made of small steps, timers, checkpoint handlers,
-/// and another thread that takes steps in between, whether a callback runs or not. It keeps to the
-/// contract: a position is given to the checkpointer only when all records up to it are done.
+class life;
+
+/// A random user, a part of its life: a processor whose callbacks are made of small steps, timers,
+/// checkpoint handlers, and another thread that takes steps in between, whether a callback runs or
+/// not. It keeps to the contract: a position is given to the checkpointer only when all records up
+/// to it are done.
 class processor {
  public:
-  /// Where it runs. A position without a value is that of a call without one.
-  class surroundings {
-   public:
-    virtual ~surroundings() = default;
-    /// Lets something happen, a step of the callback for instance. Throws when the process is gone.
-    virtual void next_event() = 0;
-    /// A waiting call of another thread begins, or gives up; false: it was completed before.
-    virtual void begin_wait(session::waiter_id id,
-                            const std::optional<sequence_position>& position) = 0;
-    virtual bool time_out(session::waiter_id id) = 0;
-    [[nodiscard]] virtual session::waiter_id new_waiter() = 0;
-    [[nodiscard]] virtual bool is_lease_lost() const = 0;
-    /// So many of the shard's first records were sent by the daemon.
-    [[nodiscard]] virtual std::size_t sent() const = 0;
-  };
-
-  processor(world& world, random_source& random, bool with_faults, surroundings& around);
+  processor(world& world, random_source& random, bool with_faults, life& owner);
 
   [[nodiscard]] processor_factory factory();
 
@@ -115,8 +99,7 @@ class processor {
 
   [[nodiscard]] std::size_t open_waits() const { return waits_elsewhere() + (waits_ ? 1 : 0); }
   [[nodiscard]] std::size_t waits_elsewhere() const { return elsewhere_.size(); }
-  /// Each handler was called once. To be asked at the end of a process that was not killed.
-  void check_handlers();
+  [[nodiscard]] const requests& handlers() const { return requests_; }
 
   /// So many of the shard's first records may be checkpointed.
   [[nodiscard]] std::size_t complete() const { return is_manual() ? asked_ : done_; }
@@ -160,7 +143,7 @@ class processor {
   world& world_;
   random_source& random_;
   bool with_faults_;
-  surroundings& around_;
+  life& life_;
   const shard_context* context_ = nullptr;
   std::optional<store::transaction> transaction_;
   std::size_t done_;

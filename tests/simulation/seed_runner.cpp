@@ -47,15 +47,6 @@ std::set<std::string_view> meetings::never_seen() const {
 
 namespace {
 
-std::string failure_of(const run_of_seed& run, std::uint64_t seed, trace& log) {
-  try {
-    run(seed, log);
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return {};
-}
-
 struct totals {
   std::atomic<std::uint64_t> steps = 0;
   std::atomic<std::int64_t> simulated_seconds = 0;
@@ -105,9 +96,14 @@ int run_seeds(int argc, char** argv, const char* description, const run_of_seed&
 
   if (replay) {
     trace log(true);
-    const std::string failure = failure_of(run, seed, log);
-    std::cout << "seed " << seed << ": " << (failure.empty() ? "fine" : failure) << "\n";
-    return failure.empty() ? EXIT_SUCCESS : EXIT_FAILURE;
+    try {
+      run(seed, log);
+    } catch (const std::exception& error) {
+      std::cout << "seed " << seed << ": " << error.what() << "\n";
+      return EXIT_FAILURE;
+    }
+    std::cout << "seed " << seed << ": fine\n";
+    return EXIT_SUCCESS;
   }
   if (fresh) seed = (std::uint64_t{std::random_device{}()} << 20U) % 1'000'000'000'000U;
   std::cout << runs << " runs from seed " << seed << std::endl;

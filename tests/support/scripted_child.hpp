@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <deque>
 #include <functional>
 #include <map>
@@ -78,18 +77,18 @@ class scripted_child : public tool::dialogue {
     if (read_at_ && *read_at_ <= now_) {
       read_at_.reset();
       say(current_.lines);
-      return {event_kind::sent, {}, 0, now_};
+      return {event_kind::sent, {}, now_};
     }
     if (has_line && output_.front().time <= now_) {
       taken_ = std::move(output_.front().text);
       const time_point time = output_.front().time;
       output_.pop_front();
-      return {event_kind::line, taken_, taken_.size(), time};
+      return {event_kind::line, taken_, time};
     }
     if (is_closed_ && output_.empty() && child_lines == output::is_read) {
-      return {event_kind::end_of_output, {}, 0, now_};
+      return {event_kind::end_of_output, {}, now_};
     }
-    return {event_kind::timed_out, {}, 0, now_};
+    return {event_kind::timed_out, {}, now_};
   }
   [[nodiscard]] bool is_all_read() override { return !read_at_; }
   void close_input() noexcept override {

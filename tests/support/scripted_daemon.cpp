@@ -181,13 +181,30 @@ bool scripted_daemon::is_silent_for(std::chrono::milliseconds time) {
          (!fill(time) || buffer_.find_first_not_of('\n') == std::string::npos);
 }
 
+std::string scripted_daemon::read(std::size_t size) {
+  while (buffer_.size() < size && fill(answer_limit)) {
+  }
+  std::string text = buffer_.substr(0, size);
+  buffer_.erase(0, text.size());
+  return text;
+}
+
 std::string scripted_daemon::rest(std::chrono::milliseconds silence) {
   while (fill(silence)) {
   }
   return std::exchange(buffer_, {});
 }
 
-void scripted_daemon::signal_group(int signal) const { ::kill(-pid_, signal); }
+bool scripted_daemon::await_broken_input() const {
+  pollfd broken{input_.write_end(), 0, 0};
+  const auto limit = std::chrono::milliseconds(answer_limit);
+  return ::poll(&broken, 1, static_cast<int>(limit.count())) == 1 &&
+         (broken.revents & POLLERR) != 0;
+}
+
+void scripted_daemon::signal_group(int signal) const {
+  if (pid_ != -1) ::kill(-pid_, signal);
+}
 
 int scripted_daemon::wait_exit(std::chrono::milliseconds limit) {
   int status = 0;

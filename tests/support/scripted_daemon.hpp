@@ -60,6 +60,9 @@ class scripted_daemon {
   /// Answers the last checkpoint line. An empty error tells that it is persisted.
   void answer(std::string_view error = {});
   void close_input() { input_.close_write_end(); }
+  void close_output() { output_.close_read_end(); }
+  /// Waits until the child has closed its input. False: it has not.
+  [[nodiscard]] bool await_broken_input() const;
 
   // The child's lines.
   /// The next line that is not empty.
@@ -70,9 +73,12 @@ class scripted_daemon {
   void expect_null_checkpoint();
   /// Whether nothing comes within this time.
   bool is_silent_for(std::chrono::milliseconds time);
+  /// So many bytes, or all up to the end.
+  std::string read(std::size_t size);
   /// All text until the child closes its stdout, or writes nothing for this time.
   std::string rest(std::chrono::milliseconds silence = answer_limit);
 
+  /// Does nothing once the child has ended.
   void signal_group(int signal) const;
   /// The child's exit status, or 1000 + the number of the signal that ended it.
   int wait_exit(std::chrono::milliseconds limit = std::chrono::seconds(60));

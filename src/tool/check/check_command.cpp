@@ -51,22 +51,15 @@ std::vector<rule> chosen_rules(const check_options& options) {
   return rules;
 }
 
-/// Kills what the children have left in sessions of their own: such processes become children of
-/// this process, the subreaper.
-struct orphans_end {
-  orphans_end() = default;
-  ~orphans_end() { kill_children(); }
-  orphans_end(const orphans_end&) = delete;
-  orphans_end& operator=(const orphans_end&) = delete;
-};
-
 std::vector<finished_rule> run_rules(const std::vector<rule>& rules, const settings& settings,
                                      const names& command) {
   // In the background of a shell SIGINT and SIGQUIT are ignored. The children would inherit that
   // and seem to survive them.
   install_signal_handlers(ignored_signals::are_taken);
   std::signal(SIGQUIT, SIG_DFL);
-  const orphans_end at_end;
+  // Kills at the end what the children have left in sessions of their own: such processes become
+  // children of this process, the subreaper.
+  const std::shared_ptr<void> orphans(nullptr, [](void*) { kill_children(); });
   const child_starter start = [&command] {
     return std::make_unique<child_dialogue>(command, child_dialogue::error_output::kept);
   };
@@ -120,12 +113,6 @@ command_status run_check(check_options& options, const names& command) {
   return command_status::finding;
 }
 
-void print_list(const std::vector<rule>& rules) {
-  for (const rule& rule : rules) {
-    std::cout << rule.name << '\t' << rule.cites << '\t' << rule.expected << '\n';
-  }
-}
-
 }  // namespace
 
 }  // namespace kclxx::check
@@ -151,7 +138,9 @@ void tool::add_check_command(CLI::App& app, invocation& run) {
       "no child");
   command.parse_complete_callback([options, &run] {
     if (!options->lists) return require_child(run);
-    check::print_list(check::chosen_rules(*options));
+    for (const check::rule& rule : check::chosen_rules(*options)) {
+      std::cout << rule.name << '\t' << rule.cites << '\t' << rule.expected << '\n';
+    }
     throw CLI::Success();
   });
   add_option(command, "RULE", "--only", options->only, "Check these rules alone")->check(is_rule);

@@ -26,12 +26,13 @@ class hint : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// How long to listen where nothing may come, and how long a piece of a line is kept back.
+inline constexpr std::chrono::milliseconds quiet{200};
+/// How long an answer is kept back where the rule is that it may be late.
+inline constexpr std::chrono::milliseconds lateness{2000};
+
 struct settings {
   time_limits limits{};
-  /// How long to listen where nothing may come, and how long a piece of a line is kept back.
-  std::chrono::milliseconds quiet{200};
-  /// How long an answer is kept back where the rule is that it may be late.
-  std::chrono::milliseconds lateness{2000};
   /// The data of the records, in turn. When it is empty, the records have a word that a child may
   /// not understand.
   std::vector<std::string> payloads{};

@@ -6,60 +6,9 @@ namespace kclxx::check {
 
 namespace {
 
-void initialize(rule_context& context) {
-  lockstep_daemon& daemon = context.start();
-  daemon.call(daemon.initialize());
-}
-
-void initial_positions(rule_context& context) {
-  for (const char* position : {"TRIM_HORIZON", "LATEST", "AT_TIMESTAMP", "SHARD_END"}) {
-    lockstep_daemon& daemon = context.start(sequence_position(position));
-    daemon.call(daemon.initialize());
-  }
-  lockstep_daemon& daemon = context.start(
-      sequence_position("49590338271490256608559692538361571095921575989136588898", 3));
-  daemon.call(daemon.initialize());
-}
-
-void empty_batch(rule_context& context) {
-  lockstep_daemon& daemon = context.start_initialized();
-  daemon.call(context.records(101, 0));
-  daemon.call(context.records(101, 1));
-  daemon.call(context.records(102, 0));
-}
-
-void long_line(rule_context& context) {
-  // Kinesis' default limit for one record; 20 of them are a line of 28 MB.
-  const std::string payload = context.payload_of_size(std::size_t{1} << 20);
-  context.start_initialized().call(records_of(std::vector<std::string>(20, payload), 101));
-}
-
-void aggregated(rule_context& context) {
-  context.start_initialized().call(context.aggregated_records("201", 5));
-}
-
 void answers(rule_context& context, const action& action) {
   lockstep_daemon& daemon = context.start_with_batch();
   daemon.call(action);
-}
-
-void shut_down_as_of_old(rule_context& context) {
-  for (const char* reason : {"TERMINATE", "SHARD_END", "ZOMBIE", "LEASE_LOST"}) {
-    lockstep_daemon& daemon = context.start_with_batch();
-    daemon.call(old_shutdown(reason), reason);
-  }
-}
-
-void hand_off(rule_context& context) {
-  lockstep_daemon& daemon = context.start_with_batch();
-  daemon.prepare(shutdown_requested());
-  daemon.call(lease_lost());
-}
-
-void asked_to_shut_down_first(rule_context& context) {
-  lockstep_daemon& daemon = context.start_initialized();
-  daemon.call(shutdown_requested());
-  daemon.call(lease_lost());
 }
 
 void many_batches(rule_context& context) {
@@ -83,14 +32,6 @@ void shut_down_at(lockstep_daemon& daemon, const sequence_position& last) {
                  " was persisted, " + to_string(checkpoint.largest) + " the largest delivered");
     }
   }
-}
-
-void batch_twice(rule_context& context) {
-  lockstep_daemon& daemon = context.start_with_batch();
-  daemon.call(context.records(101, 3));
-  daemon.call(context.records(104, 3));
-  daemon.call(context.records(104, 3));
-  shut_down_at(daemon, sequence_position("106"));
 }
 
 /// A child that has answered the records 101 to 106, and cannot persist a position after 103.
@@ -136,39 +77,50 @@ void hand_over(rule_context& context) {
   shut_down_at(next, sequence_position("109"));
 }
 
-void unknown(rule_context& context) {
-  const auto reaction = context.start_initialized().attempt(unknown_action());
-  if (!reaction.is_answered && !reaction.is_gone) throw breach(reaction.seen);
-}
-
-void unknown_goes_on(rule_context& context) {
-  lockstep_daemon& daemon = context.start_initialized();
-  daemon.call(unknown_action());
-  daemon.call(context.records(101, 3));
-}
-
 constexpr std::string_view hangs =
     "The daemon waits for the status without a time limit, unless timeoutInSeconds is set: the "
     "shard hangs. When the child exits instead, the whole worker ends, with all its shards.";
 
 constexpr rule action_rule_list[] = {
-    {"initialize", "initialize is answered", "P24", hangs, initialize},
+    {"initialize", "initialize is answered", "P24", hangs,
+     [](rule_context& context) {
+       lockstep_daemon& daemon = context.start();
+       daemon.call(daemon.initialize());
+     }},
     {"initial-positions",
      "initialize is answered at TRIM_HORIZON, LATEST, AT_TIMESTAMP, SHARD_END and a number", "P16",
-     hangs, initial_positions},
+     hangs,
+     [](rule_context& context) {
+       for (const char* position : {"TRIM_HORIZON", "LATEST", "AT_TIMESTAMP", "SHARD_END"}) {
+         lockstep_daemon& daemon = context.start(sequence_position(position));
+         daemon.call(daemon.initialize());
+       }
+       lockstep_daemon& daemon = context.start(
+           sequence_position("49590338271490256608559692538361571095921575989136588898", 3));
+       daemon.call(daemon.initialize());
+     }},
     {"one-record", "a batch of one record is answered", "P24", hangs,
      [](rule_context& context) { context.start_initialized().call(context.records(101, 1)); }},
     {"empty-batch", "a batch without records is answered", "P18",
      "With callProcessRecordsEvenForEmptyRecordList=true the daemon sends empty batches: the only "
      "calls of an idle shard's child.",
-     empty_batch},
+     [](rule_context& context) {
+       lockstep_daemon& daemon = context.start_initialized();
+       daemon.call(context.records(101, 0));
+       daemon.call(context.records(101, 1));
+       daemon.call(context.records(102, 0));
+     }},
     {"many-records", "a batch of 10,000 records is answered", "P6",
      "10,000 records are what one GetRecords call can bring.",
      [](rule_context& context) { context.start_initialized().call(context.records(101, 10000)); }},
     {"long-line", "a line of 28 MB is answered", "P6",
      "One line holds a whole batch: up to 14 MB as read from Kinesis, and far more after the "
      "daemon has split aggregated records.",
-     long_line},
+     [](rule_context& context) {
+       // Kinesis' default limit for one record; 20 of them are a line of 28 MB.
+       const std::string payload = context.payload_of_size(std::size_t{1} << 20);
+       context.start_initialized().call(records_of(std::vector<std::string>(20, payload), 101));
+     }},
     {"large-record", "a record of 10 MiB is answered", "P6",
      "A stream can be set to allow records of 10 MiB (UpdateMaxRecordSize). That is one string of "
      "14 MB of base64. A child that fails on it meets the same record again after the restart: a "
@@ -180,7 +132,9 @@ constexpr rule action_rule_list[] = {
     {"aggregated-records", "the user records of an aggregated record are answered", "P17",
      "The daemon splits aggregated (KPL) records: one sequence number, several sub-sequence "
      "numbers.",
-     aggregated},
+     [](rule_context& context) {
+       context.start_initialized().call(context.aggregated_records("201", 5));
+     }},
     {"shutdown-requested", "shutdownRequested is answered", "P24, P33",
      "3.x sends it at every hand-off of a lease and before it stops. Without an answer the "
      "hand-off waits for its whole grace time.",
@@ -192,7 +146,11 @@ constexpr rule action_rule_list[] = {
     {"hand-off", "leaseLost after shutdownRequested is answered", "P27",
      "That is how 3.x hands a lease over. A child that exited after shutdownRequested ends the "
      "worker here.",
-     hand_off},
+     [](rule_context& context) {
+       lockstep_daemon& daemon = context.start_with_batch();
+       daemon.prepare(shutdown_requested());
+       daemon.call(lease_lost());
+     }},
     {"lease-lost-first", "leaseLost right after initialize is answered", "P28",
      "A worker that starts beside others may lose a shard before its first batch. What a processor "
      "opens at its first record does not exist then. A child that fails on it ends the worker.",
@@ -201,7 +159,11 @@ constexpr rule action_rule_list[] = {
      "During a deployment 3.x hands leases over that have just been taken. There is no last record "
      "to be checkpointed then. A child that fails on it ends the worker in the middle of the "
      "hand-over.",
-     asked_to_shut_down_first},
+     [](rule_context& context) {
+       lockstep_daemon& daemon = context.start_initialized();
+       daemon.call(shutdown_requested());
+       daemon.call(lease_lost());
+     }},
     {"many-batches", "1,100 small batches are answered, one after the other", "P28",
      "A shard with a steady trickle of records has a batch each second, for weeks. What each batch "
      "leaves open, a descriptor or a thread, ends the child after hours.",
@@ -210,7 +172,13 @@ constexpr rule action_rule_list[] = {
      "P36, P69",
      "A checkpoint of its first record lies before one that succeeded: the daemon refuses it. A "
      "child that exits on that, or on records that it knows, is in a crash loop.",
-     batch_twice},
+     [](rule_context& context) {
+       lockstep_daemon& daemon = context.start_with_batch();
+       daemon.call(context.records(101, 3));
+       daemon.call(context.records(104, 3));
+       daemon.call(context.records(104, 3));
+       shut_down_at(daemon, sequence_position("106"));
+     }},
     {"resent-after-restart",
      "a child that starts again for a shard answers the records that come again", "P31, P69",
      "What was not persisted is delivered again after each restart. What the former child has "
@@ -227,16 +195,28 @@ constexpr rule action_rule_list[] = {
      "shutdown with TERMINATE, SHARD_END, ZOMBIE or LEASE_LOST is answered, as shutdown", "P11",
      "Daemons of 1.x end a shard with TERMINATE and report a lost lease with ZOMBIE, those of 2.0 "
      "with SHARD_END and LEASE_LOST. Without a status for shutdown the worker ends or hangs.",
-     shut_down_as_of_old},
+     [](rule_context& context) {
+       for (const char* reason : {"TERMINATE", "SHARD_END", "ZOMBIE", "LEASE_LOST"}) {
+         lockstep_daemon& daemon = context.start_with_batch();
+         daemon.call(old_shutdown(reason), reason);
+       }
+     }},
     {"unknown-action", "an action of an unknown name does not hang the child", "P29, P30",
      "A later daemon may add an action, as 2.x did with leaseLost and shardEnded. With neither "
      "a status nor an end of the output the shard hangs without a message.",
-     unknown},
+     [](rule_context& context) {
+       const auto reaction = context.start_initialized().attempt(unknown_action());
+       if (!reaction.is_answered && !reaction.is_gone) throw breach(reaction.seen);
+     }},
     {"unknown-action-goes-on", "an action of an unknown name is answered, and the next one too",
      "P29",
      "A later daemon may add an action. A child that exits takes the whole worker with it, on "
      "every machine, at every restart.",
-     unknown_goes_on},
+     [](rule_context& context) {
+       lockstep_daemon& daemon = context.start_initialized();
+       daemon.call(unknown_action());
+       daemon.call(context.records(101, 3));
+     }},
 };
 
 }  // namespace

@@ -133,11 +133,6 @@ void comes_again_after(rule_context& context, const std::string& error) {
   }
 }
 
-void throttled(rule_context& context) { comes_again_after(context, "ThrottlingException"); }
-void dependency(rule_context& context) {
-  comes_again_after(context, "KinesisClientLibDependencyException");
-}
-
 /// A child whose checkpoint in processRecords has failed for good, and that has answered the batch.
 lockstep_daemon& after_final_error(rule_context& context, const std::string& error) {
   lockstep_daemon& daemon = context.start_initialized();
@@ -173,13 +168,6 @@ void unknown_error(rule_context& context) {
   expect_failed(daemon, "TomorrowsException");
 }
 
-void lease_is_gone(rule_context& context) {
-  lockstep_daemon& daemon = context.start_initialized();
-  daemon.row.lose();
-  daemon.call_all({context.records(101, 3), context.records(104, 3), lease_lost()});
-  expect_failed(daemon, "ShutdownException");
-}
-
 void none_after_lease_is_gone(rule_context& context) {
   lockstep_daemon& daemon = context.start_initialized();
   daemon.row.lose();
@@ -199,14 +187,6 @@ void none_after_lease_is_gone(rule_context& context) {
                  to_string(daemon.checkpoints[in_time]));
   }
   if (!is_through) throw not_applicable("it leaves on a ShutdownException; see lease-is-gone");
-}
-
-void all_at_shutdown(rule_context& context) {
-  lockstep_daemon& daemon = context.start_with_batch();
-  daemon.prepare(context.records(104, 3));
-  daemon.prepare(shutdown_requested());
-  if (daemon.checkpoints.empty()) throw not_applicable("it asked for no checkpoint");
-  expect_persisted(daemon, sequence_position("106"));
 }
 
 struct shutdown {
@@ -239,21 +219,6 @@ void throttled_at_shutdown(rule_context& context) {
     throw breach("106/0 was delivered; its checkpoint in shutdownRequested failed with " +
                  std::string(error) + ", and " + to_string(daemon.row.checkpoint()) +
                  " is persisted when that is answered");
-  }
-}
-
-void gives_up_at_shutdown(rule_context& context) {
-  const auto [daemon, reaction] = shut_down_with_failures(context, "ThrottlingException");
-  if (reaction.is_answered) return;
-  throw breach(reaction.seen + "; checkpoints that were throttled in it: " +
-               std::to_string(daemon.checkpoints.size()));
-}
-
-void fails_at_shutdown(rule_context& context) {
-  for (const char* error : {"ShutdownException", "InvalidStateException"}) {
-    const auto [daemon, reaction] = shut_down_with_failures(context, error);
-    if (reaction.is_answered) continue;
-    throw breach(reaction.seen + "; a checkpoint failed with " + error);
   }
 }
 
@@ -314,14 +279,16 @@ constexpr rule checkpoint_rule_list[] = {
      "P41, P45",
      "Throttling of the lease table is common. A position that is dropped costs duplicates after a "
      "restart; a child that exits ends the whole worker.",
-     throttled},
+     [](rule_context& context) { comes_again_after(context, "ThrottlingException"); }},
     {"dependency-checkpoint",
      "a position is persisted later when its checkpoint failed with "
      "KinesisClientLibDependencyException",
      "P41, P45",
      "It means that DynamoDB did not answer. A position that is dropped costs duplicates after a "
      "restart; a child that exits ends the whole worker.",
-     dependency},
+     [](rule_context& context) {
+       comes_again_after(context, "KinesisClientLibDependencyException");
+     }},
     {"final-checkpoint-error",
      "after a checkpoint in processRecords that failed for good, later positions and the shard's "
      "end are persisted",
@@ -337,7 +304,12 @@ constexpr rule checkpoint_rule_list[] = {
     {"lease-is-gone", "after a ShutdownException actions are still answered", "P42",
      "It means that another worker has the lease, through no fault of the child. The daemon finds "
      "out and calls leaseLost; a child that exits ends the whole worker.",
-     lease_is_gone},
+     [](rule_context& context) {
+       lockstep_daemon& daemon = context.start_initialized();
+       daemon.row.lose();
+       daemon.call_all({context.records(101, 3), context.records(104, 3), lease_lost()});
+       expect_failed(daemon, "ShutdownException");
+     }},
     {"no-checkpoint-after-lease-is-gone",
      "after a ShutdownException no other checkpoint is asked for", "P42",
      "None can succeed. Each costs a round trip, and a loop of retries delays the hand-off; the "
@@ -347,7 +319,13 @@ constexpr rule checkpoint_rule_list[] = {
      "everything delivered is persisted when shutdownRequested is answered", "P46",
      "The lease is handed over next, or the worker ends: what is not persisted is processed "
      "again elsewhere.",
-     all_at_shutdown},
+     [](rule_context& context) {
+       lockstep_daemon& daemon = context.start_with_batch();
+       daemon.prepare(context.records(104, 3));
+       daemon.prepare(shutdown_requested());
+       if (daemon.checkpoints.empty()) throw not_applicable("it asked for no checkpoint");
+       expect_persisted(daemon, sequence_position("106"));
+     }},
     {"throttled-at-shutdown",
      "a checkpoint that fails in shutdownRequested with ThrottlingException, or with "
      "KinesisClientLibDependencyException, is retried before the status",
@@ -374,13 +352,24 @@ constexpr rule checkpoint_rule_list[] = {
      "Trying again is of no use, and costs no more than duplicates. A child that exits ends the "
      "worker when leaseLost comes; one that hangs uses up the time that all shards have for their "
      "shutdown.",
-     fails_at_shutdown},
+     [](rule_context& context) {
+       for (const char* error : {"ShutdownException", "InvalidStateException"}) {
+         const auto [daemon, reaction] = shut_down_with_failures(context, error);
+         if (reaction.is_answered) continue;
+         throw breach(reaction.seen + "; a checkpoint failed with " + error);
+       }
+     }},
     {"shutdown-gives-up",
      "shutdownRequested is answered in time when each of its checkpoints is throttled", "P46",
      "The daemon waits for shutdownGraceMillis, and for 30 s when it hands the lease over. A child "
      "that still retries then is cut off by the end of its input, and the hand-off was delayed for "
      "nothing. A checkpoint that fails here costs only duplicates.",
-     gives_up_at_shutdown},
+     [](rule_context& context) {
+       const auto [daemon, reaction] = shut_down_with_failures(context, "ThrottlingException");
+       if (reaction.is_answered) return;
+       throw breach(reaction.seen + "; checkpoints that were throttled in it: " +
+                    std::to_string(daemon.checkpoints.size()));
+     }},
 };
 
 }  // namespace

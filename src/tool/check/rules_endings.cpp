@@ -40,40 +40,6 @@ void end_shard(lockstep_daemon& daemon, const action& ending = shard_ended()) {
   expect_end(daemon);
 }
 
-void after_records(rule_context& context) { end_shard(context.start_with_batch()); }
-
-void after_stored(rule_context& context) {
-  lockstep_daemon& daemon = context.start_with_batch();
-  if (daemon.row.checkpoint() != sequence_position("103")) {
-    throw not_applicable("it had not persisted the last position before the shard's end");
-  }
-  end_shard(daemon);
-}
-
-void without_records(rule_context& context) {
-  end_shard(context.start_initialized(sequence_position("300")));
-}
-
-void empty_shard(rule_context& context) {
-  for (const char* position : {"TRIM_HORIZON", "LATEST"}) {
-    end_shard(context.start_initialized(sequence_position(position)));
-  }
-}
-
-void old_end(rule_context& context) {
-  for (const char* reason : {"TERMINATE", "SHARD_END"}) {
-    end_shard(context.start_with_batch(), old_shutdown(reason));
-  }
-}
-
-void fails_twice(rule_context& context) {
-  for (const char* error : {"ThrottlingException", "KinesisClientLibDependencyException"}) {
-    lockstep_daemon& daemon = context.start_with_batch();
-    daemon.fail_writes(error, 2, shard_end());
-    end_shard(daemon);
-  }
-}
-
 /// A child that cannot persist the end, for one of these reasons, leaves without a status.
 void leaves_without_status(rule_context& context, std::initializer_list<const char*> errors) {
   for (const char* error : errors) {
@@ -86,15 +52,6 @@ void leaves_without_status(rule_context& context, std::initializer_list<const ch
     if (!reaction.is_gone) throw breach(seen);
     const auto end = daemon.leave();
     if (!end || end->is_success()) throw breach(seen);
-  }
-}
-
-void end_without_lease(rule_context& context) {
-  lockstep_daemon& daemon = context.start_with_batch();
-  daemon.row.lose();
-  daemon.call_all({shard_ended()});
-  if (daemon.failed_with("ShutdownException") == nullptr) {
-    throw not_applicable("it asked for no checkpoint at the shard's end");
   }
 }
 
@@ -185,14 +142,6 @@ void while_it_retries(rule_context& context) {
   must_end(daemon, "after a checkpoint was throttled");
 }
 
-void daemon_dies(rule_context& context) {
-  lockstep_daemon& daemon = context.start_initialized();
-  daemon.send(context.records(101, 3));
-  daemon.peer().abandon();
-  const auto end = daemon.leave();
-  if (!end) throw breach(to_string(end, daemon.limit()));
-}
-
 void malformed(rule_context& context) {
   lockstep_daemon& daemon = context.start_initialized();
   action broken = context.records(101, 3);
@@ -229,13 +178,6 @@ void survives(rule_context& context, int number, const std::string& signal) {
   expect_answered(daemon.attempt(context.records(104, 3)), signal, "between two actions");
   expect_answered(daemon.attempt(context.records(107, 3)), signal, "between two actions");
   must_end(daemon, "after " + signal);
-}
-
-void signals(rule_context& context) {
-  survives(context, SIGTERM, "SIGTERM");
-  survives(context, SIGINT, "SIGINT");
-  survives(context, SIGHUP, "SIGHUP");
-  survives(context, SIGQUIT, "SIGQUIT");
 }
 
 void terminate_then_shutdown(rule_context& context) {
@@ -317,7 +259,7 @@ void no_checkpoint(rule_context& context) {
     }
   };
   lockstep_daemon& patient = before_poison(context);
-  goes_on(context, patient, context.settings().lateness);
+  goes_on(context, patient, lateness);
   expect_before(patient, sequence_position(std::to_string(poison_number)));
   lockstep_daemon& hasty = before_poison(context);
   const action batch = long_poisoned_batch(context);
@@ -334,7 +276,7 @@ void no_shard_end(rule_context& context) {
       throw breach("the processor threw at a record, and the end of the shard is persisted");
     }
   };
-  end_after(poisoned_batch(context), context.settings().lateness);
+  end_after(poisoned_batch(context), lateness);
   end_after(long_poisoned_batch(context), std::chrono::milliseconds(0));
 }
 
@@ -355,13 +297,6 @@ const std::string& printing_record(const rule_context& context) {
   throw not_applicable("no record was named at which the processor prints; see --prints");
 }
 
-void stray_print(rule_context& context) {
-  const std::string& prints = printing_record(context);
-  lockstep_daemon& daemon = context.start_initialized();
-  daemon.call(records_of({context.payload(), prints, context.payload()}, 101));
-  daemon.call(context.records(104, 3));
-}
-
 void stray_print_in_bulk(rule_context& context) {
   const std::string& prints = printing_record(context);
   if (!context.start_initialized().attempt(records_of({prints}, 101)).is_answered) {
@@ -375,33 +310,54 @@ void stray_print_in_bulk(rule_context& context) {
 
 constexpr rule ending_rule_list[] = {
     {"shard-end", "the shard's end is persisted before shardEnded is answered", "P47", child_shards,
-     after_records},
+     [](rule_context& context) { end_shard(context.start_with_batch()); }},
     {"shard-end-stored", "the end is persisted, too, when the last position was persisted before",
      "P48",
      "A checkpoint at the last position then does nothing at all (open upstream since 2017); only "
      "one with a null sequence number means the end. Without it the child shards are never read.",
-     after_stored},
+     [](rule_context& context) {
+       lockstep_daemon& daemon = context.start_with_batch();
+       if (daemon.row.checkpoint() != sequence_position("103")) {
+         throw not_applicable("it had not persisted the last position before the shard's end");
+       }
+       end_shard(daemon);
+     }},
     {"shard-end-without-records",
      "the end is persisted, too, when nothing was delivered since the restart", "P47",
      "A worker that resumes at the last position of a closed shard has no record whose position it "
      "could use; only a null sequence number means the end. Without it the child shards are never "
      "read.",
-     without_records},
+     [](rule_context& context) { end_shard(context.start_initialized(sequence_position("300"))); }},
     {"shard-end-empty-shard", "the end is persisted, too, of a shard that never had a record",
      "P47",
      "A shard can be split or merged before anything is written to it. There is no position at all "
      "then but TRIM_HORIZON or LATEST, and a checkpoint at one of these finishes nothing: the "
      "child shards are never read.",
-     empty_shard},
+     [](rule_context& context) {
+       for (const char* position : {"TRIM_HORIZON", "LATEST"}) {
+         end_shard(context.start_initialized(sequence_position(position)));
+       }
+     }},
     {"shard-end-old", "shutdown with TERMINATE or SHARD_END is treated as shardEnded", "P11, P47",
-     child_shards, old_end},
+     child_shards,
+     [](rule_context& context) {
+       for (const char* reason : {"TERMINATE", "SHARD_END"}) {
+         end_shard(context.start_with_batch(), old_shutdown(reason));
+       }
+     }},
     {"shard-end-throttled",
      "a checkpoint of the end that fails twice with ThrottlingException, or with "
      "KinesisClientLibDependencyException, is retried before the status",
      "P50",
      "There is no later opportunity: the daemon does not ask the child again. The child "
      "shards are not read before a restart.",
-     fails_twice},
+     [](rule_context& context) {
+       for (const char* error : {"ThrottlingException", "KinesisClientLibDependencyException"}) {
+         lockstep_daemon& daemon = context.start_with_batch();
+         daemon.fail_writes(error, 2, shard_end());
+         end_shard(daemon);
+       }
+     }},
     {"shard-end-failed",
      "no status follows when the end could not be persisted, for InvalidStateException or an error "
      "of an unknown name; the child exits with a non-zero status",
@@ -426,7 +382,14 @@ constexpr rule ending_rule_list[] = {
      "shardEnded is answered even if its checkpoint fails with ShutdownException", "P51",
      "Another worker has the lease and ends the shard. With the status the daemon finds out and "
      "continues; a child that exits ends the worker, with all its shards, without need.",
-     end_without_lease},
+     [](rule_context& context) {
+       lockstep_daemon& daemon = context.start_with_batch();
+       daemon.row.lose();
+       daemon.call_all({shard_ended()});
+       if (daemon.failed_with("ShutdownException") == nullptr) {
+         throw not_applicable("it asked for no checkpoint at the shard's end");
+       }
+     }},
     {"end-of-input",
      "the child ends when its input ends while no action is open: before the first, after a batch, "
      "after an ending",
@@ -451,7 +414,14 @@ constexpr rule ending_rule_list[] = {
      "blocks the worker's shutdown.",
      while_it_retries},
     {"daemon-dies", "the child ends when all its pipes break in the middle of an action", "P57",
-     orphan, daemon_dies},
+     orphan,
+     [](rule_context& context) {
+       lockstep_daemon& daemon = context.start_initialized();
+       daemon.send(context.records(101, 3));
+       daemon.peer().abandon();
+       const auto end = daemon.leave();
+       if (!end) throw breach(to_string(end, daemon.limit()));
+     }},
     {"malformed-line", "a line that is not JSON makes the child leave with a non-zero status",
      "P54",
      "The daemon waits for the status of what it sent, without a time limit: a child that skips "
@@ -463,7 +433,12 @@ constexpr rule ending_rule_list[] = {
      "P32",
      "A container's or terminal's signal reaches the whole process group; SIGQUIT asks the JVM for "
      "a thread dump. A child that it ends has persisted nothing, and ends the whole worker.",
-     signals},
+     [](rule_context& context) {
+       survives(context, SIGTERM, "SIGTERM");
+       survives(context, SIGINT, "SIGINT");
+       survives(context, SIGHUP, "SIGHUP");
+       survives(context, SIGQUIT, "SIGQUIT");
+     }},
     {"sigterm-then-shutdown",
      "after SIGTERM to the process group shutdownRequested still persists everything delivered",
      "P32, P33, P46",
@@ -487,7 +462,12 @@ constexpr rule ending_rule_list[] = {
     {"stray-print", "text that the processor prints to stdout does no harm", "P3, P4",
      "Text without a newline becomes part of the status's line. The daemon skips that line, and "
      "the shard hangs because of a debug print.",
-     stray_print},
+     [](rule_context& context) {
+       const std::string& prints = printing_record(context);
+       lockstep_daemon& daemon = context.start_initialized();
+       daemon.call(records_of({context.payload(), prints, context.payload()}, 101));
+       daemon.call(context.records(104, 3));
+     }},
     {"stray-print-in-bulk",
      "text that the processor prints to stdout at 10,000 records does no harm", "P4",
      "A pipe holds 64 KiB. A child that redirects its stdout to a pipe of its own, and does not "

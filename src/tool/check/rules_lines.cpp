@@ -30,12 +30,6 @@ void short_lives(rule_context& context, Look look) {
   }
 }
 
-void lines_complete(rule_context& context) {
-  short_lives(context, [](const lockstep_daemon&, const reaction& last) {
-    if (!last.unfinished.empty()) throw breach(last.seen);
-  });
-}
-
 void newline_before(rule_context& context) {
   short_lives(context, [](const lockstep_daemon& daemon, const reaction&) {
     if (daemon.glued_messages > 0) {
@@ -91,7 +85,7 @@ void line_in_pieces(rule_context& context) {
   const action whole = context.records(101, 3);
   const std::size_t half = whole.line.size() / 2;
   daemon.write(whole.line.substr(0, half), "");
-  const auto lines = daemon.drain(context.settings().quiet);
+  const auto lines = daemon.drain(quiet);
   if (!lines.empty()) throw breach("half a line was answered: " + in_quotes(lines.front()));
   action second_half = whole;
   second_half.line = whole.line.substr(half);
@@ -129,7 +123,7 @@ void with_other_answers(rule_context& context, Change change) {
     lockstep_daemon& daemon = context.start_with_batch();
     daemon.checkpoints.clear();
     change(daemon);
-    const auto reaction = daemon.attempt(last, daemon.limit() + 3 * context.settings().lateness);
+    const auto reaction = daemon.attempt(last, daemon.limit() + 3 * lateness);
     if (daemon.checkpoints.empty()) continue;
     is_judged = true;
     if (!reaction.is_answered) throw breach(reaction.seen);
@@ -138,19 +132,18 @@ void with_other_answers(rule_context& context, Change change) {
 }
 
 void answer_in_pieces(rule_context& context) {
-  with_other_answers(context, [&](lockstep_daemon& daemon) {
-    daemon.write_answer = [&daemon, pause = context.settings().quiet](const std::string& line) {
+  with_other_answers(context, [](lockstep_daemon& daemon) {
+    daemon.write_answer = [&daemon](const std::string& line) {
       daemon.answer(line.substr(0, line.size() / 2), "");
-      daemon.pause(pause);
+      daemon.pause(quiet);
       return daemon.answer(line.substr(line.size() / 2));
     };
   });
 }
 
 void answer_late(rule_context& context) {
-  with_other_answers(context, [&](lockstep_daemon& daemon) {
-    daemon.write_answer = [&daemon,
-                           pause = context.settings().lateness](const std::string& line) mutable {
+  with_other_answers(context, [](lockstep_daemon& daemon) {
+    daemon.write_answer = [&daemon, pause = lateness](const std::string& line) mutable {
       daemon.pause(std::exchange(pause, std::chrono::milliseconds(0)));
       return daemon.answer(line);
     };
@@ -158,7 +151,7 @@ void answer_late(rule_context& context) {
 }
 
 void unknown_fields_in_answer(rule_context& context) {
-  with_other_answers(context, [&](lockstep_daemon& daemon) {
+  with_other_answers(context, [](lockstep_daemon& daemon) {
     daemon.write_answer = [&daemon](std::string line) {
       line.insert(1, R"("tomorrow":{"error":"Text","sequenceNumber":["1"]},"attempts":3,)");
       return daemon.answer(line);
@@ -184,9 +177,9 @@ void nothing_between(rule_context& context) {
                  in_quotes(lines.front()));
   };
   daemon.prepare(context.records(101, 3));
-  expect_silence(context.settings().quiet);
+  expect_silence(quiet);
   daemon.prepare(context.records(104, 3));
-  expect_silence(context.settings().lateness);  // a timer may write
+  expect_silence(lateness);  // a timer may write
 }
 
 // What a line from the daemon may say.
@@ -222,35 +215,6 @@ std::string to_json(const rule_context& context, const fields& record) {
 
 void takes(rule_context& context, const fields& record, std::string_view circumstances = {}) {
   context.start_initialized().call(raw_records(to_json(context, record), 101), circumstances);
-}
-
-void null_position(rule_context& context) {
-  lockstep_daemon& daemon = context.start();
-  action first = daemon.initialize();
-  first.line = R"({"action":"initialize","shardId":")" + daemon.shard_id() +
-               R"(","sequenceNumber":null,"subSequenceNumber":null})";
-  daemon.call(first);
-}
-
-void null_values(rule_context& context) {
-  takes(context, {.data = "null"}, "with null data");
-  takes(context, {.partition_key = "null"}, "with a null partitionKey");
-  takes(context, {.arrival = "null"}, "with a null approximateArrivalTimestamp");
-  context.start_initialized().call(raw_records(to_json(context, {}), 101, "null"),
-                                   "with a null millisBehindLatest");
-}
-
-void missing_fields(rule_context& context) {
-  action batch = raw_records(to_json(context, {.arrival = "", .sub_sequence_number = ""}), 101);
-  batch.line = batch.line.substr(0, batch.line.rfind(",\"millisBehindLatest\"")) + "}";
-  context.start_initialized().call(batch);
-}
-
-void floating_point_times(rule_context& context) {
-  lockstep_daemon& daemon = context.start_initialized();
-  daemon.call(raw_records(to_json(context, {.arrival = "1700000000000.25"}), 101, "1200.0"));
-  daemon.call(
-      raw_records(to_json(context, {.sequence_number = R"("102")", .arrival = "1.7E12"}), 102));
 }
 
 void unknown_fields(rule_context& context) {
@@ -304,11 +268,6 @@ void field_order(rule_context& context) {
   daemon.call(batch);
 }
 
-void invalid_utf8(rule_context& context) {
-  takes(context, {.partition_key = "\"cl\xe9 \xff\""});
-  takes(context, {.partition_key = R"("half a pair \ud800")"});
-}
-
 void long_sequence_number(rule_context& context) {
   const std::string number = "9" + std::string(118, '0') + "1";
   lockstep_daemon& daemon = context.start_initialized();
@@ -331,7 +290,11 @@ constexpr rule line_rule_list[] = {
     {"lines-complete", "every message ends with a newline", "P2",
      "The daemon reads lines. It waits for the rest of one that does not end, and the shard "
      "hangs.",
-     lines_complete},
+     [](rule_context& context) {
+       short_lives(context, [](const lockstep_daemon&, const reaction& last) {
+         if (!last.unfinished.empty()) throw breach(last.seen);
+       });
+     }},
     {"newline-before", "every message begins with a newline, too", "P3",
      "Text without a newline that the processor or a library writes to stdout becomes part of the "
      "next message. The daemon skips that line, and the shard hangs. There is no harm as long as "
@@ -389,7 +352,13 @@ constexpr rule line_rule_list[] = {
      nothing_between},
     {"null-position", "initialize may have null for its position", "P14",
      "The fields are nullable in the daemon; a child that fails on it ends the whole worker.",
-     null_position},
+     [](rule_context& context) {
+       lockstep_daemon& daemon = context.start();
+       action first = daemon.initialize();
+       first.line = R"({"action":"initialize","shardId":")" + daemon.shard_id() +
+                    R"(","sequenceNumber":null,"subSequenceNumber":null})";
+       daemon.call(first);
+     }},
     {"null-values",
      "a record's data, partitionKey and approximateArrivalTimestamp, and millisBehindLatest, may "
      "be null",
@@ -397,7 +366,13 @@ constexpr rule line_rule_list[] = {
      "The daemon writes null where what it has read has no value. Kinesis fills all of them today; "
      "a child that fails on null exits or hangs, and meets the same record again after the "
      "restart: a crash loop of the whole worker.",
-     null_values},
+     [](rule_context& context) {
+       takes(context, {.data = "null"}, "with null data");
+       takes(context, {.partition_key = "null"}, "with a null partitionKey");
+       takes(context, {.arrival = "null"}, "with a null approximateArrivalTimestamp");
+       context.start_initialized().call(raw_records(to_json(context, {}), 101, "null"),
+                                        "with a null millisBehindLatest");
+     }},
     {"empty-data", "a record's data may be empty", "P19",
      "Producers write records without data. A child that takes empty for missing fails on it: a "
      "crash loop of the whole worker.",
@@ -410,10 +385,21 @@ constexpr rule line_rule_list[] = {
      }},
     {"missing-fields",
      "millisBehindLatest, approximateArrivalTimestamp and subSequenceNumber may be missing", "P14",
-     "The first daemons of 1.x did not write them.", missing_fields},
+     "The first daemons of 1.x did not write them.",
+     [](rule_context& context) {
+       action batch =
+           raw_records(to_json(context, {.arrival = "", .sub_sequence_number = ""}), 101);
+       batch.line = batch.line.substr(0, batch.line.rfind(",\"millisBehindLatest\"")) + "}";
+       context.start_initialized().call(batch);
+     }},
     {"floating-point-times", "times may be floating point numbers", "P15",
      "Daemons write whole milliseconds; some old ones wrote other forms of numbers.",
-     floating_point_times},
+     [](rule_context& context) {
+       lockstep_daemon& daemon = context.start_initialized();
+       daemon.call(raw_records(to_json(context, {.arrival = "1700000000000.25"}), 101, "1200.0"));
+       daemon.call(raw_records(
+           to_json(context, {.sequence_number = R"("102")", .arrival = "1.7E12"}), 102));
+     }},
     {"unknown-fields", "fields that the child does not know are ignored", "P13",
      "A later daemon adds fields, as earlier ones did. A child that fails on them ends every "
      "worker on the day of the daemon's update.",
@@ -450,7 +436,10 @@ constexpr rule line_rule_list[] = {
      "The daemon writes in the JVM's default charset: below JDK 18 with LANG=C, or in a Latin-1 "
      "locale, keys that are not ASCII arrive as other bytes. A child that fails on them is in a "
      "crash loop.",
-     invalid_utf8},
+     [](rule_context& context) {
+       takes(context, {.partition_key = "\"cl\xe9 \xff\""});
+       takes(context, {.partition_key = R"("half a pair \ud800")"});
+     }},
     {"long-sequence-number", "a sequence number of 120 digits is kept as it is", "P16",
      "Sequence numbers are text: Kinesis uses 56 digits. One that went through a floating point "
      "or 64-bit number is refused by the daemon, or resumes at another place.",

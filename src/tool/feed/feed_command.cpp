@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -14,7 +13,6 @@
 #include <exception>
 #include <fcntl.h>
 #include <filesystem>
-#include <functional>
 #include <iostream>
 #include <memory>
 #include <mutex>
@@ -133,93 +131,83 @@ class feed_state {
   /// `folder`: empty without --state; then nothing is kept, and the names are new.
   /// `division`: the options that decide on the shard of a line, as one line of text.
   /// Errors: command_error when the folder is in use, of another division or another version.
-  feed_state(std::string folder, const std::string& division);
+  feed_state(std::string folder, const std::string& division)
+      : folder_(std::move(folder)), run_(random_digits(run_digits)) {
+    if (!is_kept()) return;
+    make_private_directory(folder_);
+    const std::string name = folder_ + "/feed";
+    lock_ = io::descriptor(::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!lock_.is_open()) cannot_set_up(name, "opened");
+    require_own(name);
+    if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno != EWOULDBLOCK) cannot_set_up(name, "locked, so name a folder elsewhere");
+      cannot_set_up(folder_ + " is in use by another kclxx feed");
+    }
+    const std::string text = text_of_file(name);
+    if (text.empty()) {
+      const std::string content = std::string(state_head) + run_ + "\n" + division + "\n";
+      const ssize_t size = ::write(lock_.get(), content.data(), content.size());
+      if (size != static_cast<ssize_t>(content.size())) cannot_set_up(name, "written");
+      return;
+    }
+    const std::string run =
+        text.starts_with(state_head) ? text.substr(state_head.size(), run_digits) : "";
+    const std::size_t line = state_head.size() + run_digits;
+    if (run.size() != run_digits || run.find_first_not_of(hexadecimal) != std::string::npos ||
+        text.size() < line + 2 || text[line] != '\n' || text.back() != '\n') {
+      cannot_set_up(name + " is not of this version of kclxx feed: name another folder");
+    }
+    const std::string kept_division = text.substr(line + 1, text.size() - line - 2);
+    if (kept_division != division) {
+      throw command_error(command_status::usage,
+                          folder_ + " has positions of another division: " + kept_division);
+    }
+    run_ = run;
+  }
 
   [[nodiscard]] bool is_kept() const noexcept { return !folder_.empty(); }
   [[nodiscard]] const std::string& folder() const noexcept { return folder_; }
   /// "shardId-000000000003-5f0c9e2103ab". No other state has this name, and no run without a state.
-  [[nodiscard]] std::string name_of_shard(std::uint64_t number) const;
+  [[nodiscard]] std::string name_of_shard(std::uint64_t number) const {
+    return shard_name(number) + "-" + run_;
+  }
   /// The lines that earlier runs have covered. Errors: command_error.
-  [[nodiscard]] covered_lines covered(const std::string& shard) const;
+  [[nodiscard]] covered_lines covered(const std::string& shard) const {
+    const std::string name = position_file(shard);
+    if (!is_kept() || !std::filesystem::exists(name)) return {};
+    require_own(name);
+    const std::string text = text_of_file(name);
+    const std::string_view line = std::string_view(text).substr(0, text.find('\n'));
+    const std::size_t blank = line.find(' ');
+    std::uint64_t count = 0;
+    std::uint64_t checksum = 0;
+    if (blank == std::string_view::npos || line.size() == text.size() ||
+        !read_number(line.substr(0, blank), count) ||
+        !read_number(line.substr(blank + 1), checksum, 16)) {
+      cannot_set_up(name + " has no position, but '" + text.substr(0, 100) + "'");
+    }
+    return {count, checksum};
+  }
   /// Blocking: until the file system has taken it. Errors: std::exception.
-  void store(const std::string& shard, const covered_lines& covered) const;
+  void store(const std::string& shard, const covered_lines& covered) const {
+    if (!is_kept()) return;
+    const std::string name = position_file(shard);
+    char text[64];
+    const int size = std::snprintf(text, sizeof text, "%llu %016llx\n",
+                                   static_cast<unsigned long long>(covered.count),
+                                   static_cast<unsigned long long>(covered.checksum));
+    replace_file(name, {text, static_cast<std::size_t>(size)});
+  }
 
  private:
-  [[nodiscard]] std::string position_file(const std::string& shard) const;
+  [[nodiscard]] std::string position_file(const std::string& shard) const {
+    return folder_ + "/" + shard + ".position";
+  }
 
   std::string folder_;
   io::descriptor lock_;
   std::string run_;  ///< random digits that end the names of the shards
 };
-
-feed_state::feed_state(std::string folder, const std::string& division)
-    : folder_(std::move(folder)), run_(random_digits(run_digits)) {
-  if (!is_kept()) return;
-  make_private_directory(folder_);
-  const std::string name = folder_ + "/feed";
-  lock_ = io::descriptor(::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!lock_.is_open()) cannot_set_up(name, "opened");
-  require_own(name);
-  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) cannot_set_up(name, "locked, so name a folder elsewhere");
-    cannot_set_up(folder_ + " is in use by another kclxx feed");
-  }
-  const std::string text = text_of_file(name);
-  if (text.empty()) {
-    const std::string content = std::string(state_head) + run_ + "\n" + division + "\n";
-    const ssize_t size = ::write(lock_.get(), content.data(), content.size());
-    if (size != static_cast<ssize_t>(content.size())) cannot_set_up(name, "written");
-    return;
-  }
-  const std::string run =
-      text.starts_with(state_head) ? text.substr(state_head.size(), run_digits) : "";
-  const std::size_t line = state_head.size() + run_digits;
-  if (run.size() != run_digits || run.find_first_not_of(hexadecimal) != std::string::npos ||
-      text.size() < line + 2 || text[line] != '\n' || text.back() != '\n') {
-    cannot_set_up(name + " is not of this version of kclxx feed: name another folder");
-  }
-  const std::string kept_division = text.substr(line + 1, text.size() - line - 2);
-  if (kept_division != division) {
-    throw command_error(command_status::usage,
-                        folder_ + " has positions of another division: " + kept_division);
-  }
-  run_ = run;
-}
-
-std::string feed_state::name_of_shard(std::uint64_t number) const {
-  return shard_name(number) + "-" + run_;
-}
-
-std::string feed_state::position_file(const std::string& shard) const {
-  return folder_ + "/" + shard + ".position";
-}
-
-covered_lines feed_state::covered(const std::string& shard) const {
-  const std::string name = position_file(shard);
-  if (!is_kept() || !std::filesystem::exists(name)) return {};
-  require_own(name);
-  const std::string text = text_of_file(name);
-  const std::string_view line = std::string_view(text).substr(0, text.find('\n'));
-  const std::size_t blank = line.find(' ');
-  std::uint64_t count = 0;
-  std::uint64_t checksum = 0;
-  if (blank == std::string_view::npos || line.size() == text.size() ||
-      !read_number(line.substr(0, blank), count) ||
-      !read_number(line.substr(blank + 1), checksum, 16)) {
-    cannot_set_up(name + " has no position, but '" + text.substr(0, 100) + "'");
-  }
-  return {count, checksum};
-}
-
-void feed_state::store(const std::string& shard, const covered_lines& covered) const {
-  if (!is_kept()) return;
-  const std::string name = position_file(shard);
-  char text[64];
-  const int size = std::snprintf(text, sizeof text, "%llu %016llx\n",
-                                 static_cast<unsigned long long>(covered.count),
-                                 static_cast<unsigned long long>(covered.checksum));
-  replace_file(name, {text, static_cast<std::size_t>(size)});
-}
 
 /// One shard of `kclxx feed`: the lines that wait for it, and the daemon that is played to its
 /// child. The n-th line of a shard has the sequence number n.
@@ -311,14 +299,17 @@ class fed_shard {
     stop();  // the thread that puts lines must not wait for this one
   }
 
-  [[nodiscard]] const std::string& id() const noexcept { return id_; }
-  [[nodiscard]] std::uint64_t put_count() const noexcept { return put_; }
-  [[nodiscard]] std::uint64_t delivered() const noexcept { return delivered_ - begin_.count; }
-  [[nodiscard]] std::uint64_t covered() const noexcept { return covered_.count - begin_.count; }
-  /// How many lines an earlier run has covered.
-  [[nodiscard]] std::uint64_t covered_before() const noexcept { return begin_.count; }
-  /// How many children have died.
-  [[nodiscard]] int deaths() const noexcept { return deaths_; }
+  /// Prints the line of the shard's figures, with which the command ends.
+  void print_figures() const {
+    std::cout << id_ << "  " << put_ << " put, " << delivered_ - begin_.count << " delivered, "
+              << covered() << " covered";
+    if (begin_.count > 0) std::cout << "; " << begin_.count << " were before";
+    if (deaths_ == 1) std::cout << "; 1 child died";
+    if (deaths_ > 1) std::cout << "; " << deaths_ << " children died";
+    std::cout << "\n";
+  }
+  /// How many of the lines that were put are not covered.
+  [[nodiscard]] std::uint64_t left() const noexcept { return put_ - std::min(put_, covered()); }
   /// A child has died, or there was an error, and lines that wait are not delivered.
   [[nodiscard]] bool has_given_up() const noexcept { return has_given_up_; }
   /// The command was cancelled before the child had shut down.
@@ -327,6 +318,7 @@ class fed_shard {
   [[nodiscard]] const std::exception_ptr& error() const noexcept { return error_; }
 
  private:
+  [[nodiscard]] std::uint64_t covered() const noexcept { return covered_.count - begin_.count; }
   /// What take_batch() has found.
   enum class next { batch, nothing, end };
 
@@ -756,14 +748,9 @@ class feed {
     bool is_told = false;
     for (const fed_shard& shard : shards_) {
       if (shard.error()) std::rethrow_exception(shard.error());
-      std::cout << shard.id() << "  " << shard.put_count() << " put, " << shard.delivered()
-                << " delivered, " << shard.covered() << " covered";
-      if (shard.covered_before() > 0) std::cout << "; " << shard.covered_before() << " were before";
-      if (shard.deaths() == 1) std::cout << "; 1 child died";
-      if (shard.deaths() > 1) std::cout << "; " << shard.deaths() << " children died";
-      std::cout << "\n";
+      shard.print_figures();
       is_told = is_told || shard.was_cancelled();
-      left += shard.put_count() - std::min(shard.put_count(), shard.covered());
+      left += shard.left();
       if (left > 0 || shard.was_cancelled()) {
         status = std::max(status, command_status::finding);
       }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/process/child_dialogue.hpp"
 
-#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <sys/ioctl.h>
@@ -222,11 +221,11 @@ std::string child_dialogue::error_text() {
 std::optional<child_dialogue::event> child_dialogue::take_line() {
   std::string_view line;
   if (!lines_.next(line)) {
-    dropped_bytes_ += lines_.cut_rest(max_line);
+    lines_.cut_rest(max_line);
     if (output_.is_open() || lines_.rest().empty()) return std::nullopt;
     line = lines_.take_rest();
   }
-  return event{event_kind::line, line, line.size() + std::exchange(dropped_bytes_, 0), last_read_};
+  return event{event_kind::line, line, last_read_};
 }
 
 }  // namespace kclxx::tool

@@ -82,7 +82,6 @@ class child_dialogue final : public dialogue {
   bool must_report_broken_ = false;
 
   line_splitter lines_{line_splitter::line_end::carriage_return_too};
-  std::size_t dropped_bytes_ = 0;  ///< how much of the current line is not kept
   clock::time_point last_read_{};
 };
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -47,7 +46,6 @@ class dialogue {
     /// The line without its newline. The last line of the output needs no newline, as for the
     /// daemon's reader. Lifetime: until the next call of next().
     std::string_view line{};
-    std::size_t length = 0;  ///< the length of the whole line, also when it was cut
     /// When the event happened. A line was read at this time, maybe long before it is returned.
     clock::time_point at = clock::now();
   };

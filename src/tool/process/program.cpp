@@ -165,7 +165,6 @@ void kill_children() noexcept {
 child_process::child_process(const std::vector<std::string>& command, error_output errors,
                              process_group group)
     : has_own_group_(group == process_group::own) {
-  if (command.empty()) throw start_error("no program was named");
   program_ = command.front();
   pipe_ends in = make_pipe(program_);
   pipe_ends out = make_pipe(program_);

@@ -6,7 +6,6 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <sys/types.h>
 #include <thread>
 #include <vector>
@@ -60,8 +59,8 @@ class child_process {
   enum class error_output { inherited, piped };
   enum class process_group { inherited, own };
 
-  /// `command` is the program, looked up in PATH when it has no slash, and its arguments. The shell
-  /// runs a script without #!, as for a child of the daemon.
+  /// `command` is the program, looked up in PATH when it has no slash, and its arguments; it is not
+  /// empty. The shell runs a script without #!, as for a child of the daemon.
   /// Errors: start_error.
   explicit child_process(const std::vector<std::string>& command,
                          error_output errors = error_output::inherited,

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -111,14 +110,10 @@ class fault_schedule {
   std::bitset<4> happened_;                      ///< by batch_fault
 };
 
-/// What decides on the answers to the child's checkpoints.
-enum class answers_from {
-  recorded,  ///< the model, with the failures that the transcript has
-  model,     ///< the model alone: checkpoints fail only where the child is wrong
-};
-
 struct options {
-  answers_from answers = answers_from::recorded;
+  /// Checkpoints fail also where they failed in the transcript, and not only where the child is
+  /// wrong.
+  bool repeats_failures = true;
   /// Each status and checkpoint, with its position, is compared with the recorded one in its place.
   bool compares = false;
   bool keeps_timeline = false;

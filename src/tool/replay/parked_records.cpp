@@ -213,14 +213,9 @@ class parked_records {
     };
     for (const auto& [position, parked] : shard.records) {
       result.positions.push_back(position);
-      record::fields fields;
-      auto& [data, partition_key, sequence_number, sub_sequence_number, arrival] = fields;
-      data = parked.data;
-      partition_key = parked.partition_key;
-      sequence_number = numbers.emplace_back(position.sequence_number());
-      sub_sequence_number = position.sub_sequence_number();
-      arrival = parked.arrival;
-      batch.emplace_back(fields);
+      batch.emplace_back(record::fields{parked.data, parked.partition_key,
+                                        numbers.emplace_back(position.sequence_number()),
+                                        position.sub_sequence_number(), parked.arrival});
       bytes += parked.data ? parked.data->size() : 0;
       if (batch.size() == max_batch_records || bytes >= max_batch_bytes) end_batch();
     }

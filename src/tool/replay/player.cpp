@@ -5,7 +5,6 @@
 #include <csignal>
 #include <cstdint>
 #include <deque>
-#include <sstream>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -27,12 +26,6 @@ using transcript::line_kind;
 using event_kind = dialogue::event_kind;
 
 namespace {
-
-std::string text_of(const child_message& message) {
-  std::ostringstream out;
-  out << message;
-  return out.str();
-}
 
 bool is_compared(const child_message& line) {
   return std::holds_alternative<child_status>(line) ||
@@ -97,7 +90,7 @@ void recording::compare(const child_message& message, std::string_view line,
   }
   differences.add(
       wanted.line_number,
-      "recorded was " + text_of(wanted.content) + ", but the child wrote " + text_of(written),
+      "recorded was " + to_string(wanted.content) + ", but the child wrote " + to_string(written),
       line);
   // After the status both are at the same place again: a child that checkpoints more often, or less
   // often, differs in this action and not in all that follow.
@@ -419,7 +412,7 @@ bool player::prepare_message(const child_message& message, const std::string& li
       kill_by_fault();
       return false;
     }
-    if (options_.answers == answers_from::recorded && !current_.is_injected) {
+    if (options_.repeats_failures && !current_.is_injected) {
       recorded_failure_ = script_.recorded().take_failure(*asked);
     }
   }
@@ -498,8 +491,7 @@ void player::on_returned(const std::string& line, time now) {
     result.counts.data_bytes += current_.content.data_bytes;
   }
   if (options_.keeps_timeline) add_span(callback, now);
-  if (options_.answers == answers_from::recorded && !current_.is_injected &&
-      script_.recorded().has_lost_lease()) {
+  if (options_.repeats_failures && !current_.is_injected && script_.recorded().has_lost_lease()) {
     lease_->lose();
   }
   if (!input_broke_) return;

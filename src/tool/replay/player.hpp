@@ -3,12 +3,10 @@
 
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include <kclxx/sequence_position.hpp>
 

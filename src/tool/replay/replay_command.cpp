@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <compare>
 #include <cstddef>
-#include <cstdint>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -459,8 +457,7 @@ void add_options(CLI::App& command, replay_arguments& arguments) {
       .add_option_function<std::string>(
           "--answers",
           [&arguments](const std::string& from) {
-            arguments.options.answers =
-                from == "model" ? answers_from::model : answers_from::recorded;
+            arguments.options.repeats_failures = from == "recorded";
           },
           "Checkpoints fail where the recorded ones failed, or only where the child is wrong")
       ->check(CLI::IsMember({"recorded", "model"}).description(""))

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/transcript/line_summary.hpp"
 
-#include <cstdint>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -19,7 +18,7 @@ using nlohmann::json;
 constexpr std::size_t max_answer = std::size_t{1} << 20;
 
 /// The answer to a checkpoint in a line; std::nullopt when the line is none. It keeps what the
-/// child had asked for, which need not be a position. Daemons of 1.x have that in "checkpoint".
+/// child had asked for, which need not be a position.
 /// Errors: tool::foreign_json_error for a wrong field.
 std::optional<line_summary> answer_in(std::string_view line) {
   if (line.size() > max_answer) return std::nullopt;
@@ -33,8 +32,6 @@ std::optional<line_summary> answer_in(std::string_view line) {
   if (action == nullptr || *action != "checkpoint") return std::nullopt;
   line_summary answer{line_kind::checkpoint_answer, "checkpoint"};
   answer.sequence_number = tool::find_foreign_text(object, "sequenceNumber");
-  if (!answer.sequence_number)
-    answer.sequence_number = tool::find_foreign_text(object, "checkpoint");
   answer.sub_sequence_number = tool::find_foreign_number(object, "subSequenceNumber");
   answer.error = tool::find_foreign_text(object, "error");
   return answer;

@@ -3,7 +3,6 @@
 #include "daemon_model/lines.hpp"
 
 #include <chrono>
-#include <sstream>
 #include <string>
 #include <variant>
 
@@ -29,11 +28,7 @@ reason why_ignored(const std::string& line) {
 }  // namespace
 
 TEST_CASE("the daemon reads a child's line as Jackson does", "[daemon_model][P23]") {
-  const auto parsed = [](const std::string& line) {
-    std::ostringstream text;
-    text << parse_child_message(line);
-    return text.str();
-  };
+  const auto parsed = [](const std::string& line) { return to_string(parse_child_message(line)); };
   CHECK(parsed(R"({"subSequenceNumber":"5","sequenceNumber":7,"action":"checkpoint"})") ==
         "checkpoint 7/5");
   CHECK(parsed(R"({"action":"checkpoint","subSequenceNumber":2.9})") == "checkpoint null");

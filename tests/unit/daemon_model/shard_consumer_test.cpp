@@ -3,7 +3,6 @@
 // rules that all tests with the model rely on.
 #include "daemon_model/shard_consumer.hpp"
 
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -65,11 +64,7 @@ class dialogue {
     last.clear();
     event(last);
     lines result;
-    for (const daemon_event& happened : last) {
-      std::ostringstream text;
-      text << happened;
-      result.push_back(text.str());
-    }
+    for (const daemon_event& happened : last) result.push_back(to_string(happened));
     return result;
   }
 };

@@ -19,12 +19,6 @@ using namespace kclxx::test;
 using names = std::vector<std::string>;
 using namespace std::chrono_literals;
 
-namespace {
-
-const sequence_position trim_horizon("TRIM_HORIZON");
-
-}  // namespace
-
 TEST_CASE("records are delivered with every field as it is given", "[testing]") {
   auto worker = scripted();
   worker.initialize("shard-0", sequence_position("99", 7));
@@ -134,7 +128,7 @@ TEST_CASE("a daemon leaves when its shutdown_grace is over", "[testing]") {
     worker.request_shutdown();
     CHECK(worker.now() - begin == 15s);
     CHECK(worker.exit_status() == exit_status::daemon_gone);
-    CHECK(worker.persisted() == trim_horizon);
+    CHECK(worker.persisted() == sequence_position("TRIM_HORIZON"));
   }
   SECTION("between two actions") {
     auto worker = scripted({}, {}, {.shutdown_grace = 15s});

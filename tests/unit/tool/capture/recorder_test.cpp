@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/capture/recorder.hpp"
 
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
-#include <filesystem>
 #include <string>
 
 #include "support/allocations.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"
-#include "support/text.hpp"
 
 namespace {
 
@@ -24,25 +21,6 @@ bool count(std::size_t size) {
 bool ignore(std::size_t) { return false; }
 
 }  // namespace
-
-TEST_CASE("a line that is nested 500,000 levels deep is recorded as it is", "[tool][capture]") {
-  const kclxx::test::temporary_folder folder;
-  const std::string deep = std::string(500'000, '[') + std::string(500'000, ']');
-  for (const std::string& line :
-       {"{\"action\":" + deep + "}", deep,
-        "{\"action\":\"initialize\",\"shardId\":" + deep.substr(1) + "}"}) {
-    kclxx::tool::recorder recorder(folder.path() / std::to_string(line.size()), "child");
-    recorder.add(kclxx::transcript::entry_kind::daemon_line, line + "\n");
-    recorder.add(kclxx::transcript::entry_kind::child_line, line + "\n");
-    recorder.finish(kclxx::transcript::entry_kind::exit, 0);
-    std::string text;
-    for (const auto& file :
-         std::filesystem::directory_iterator(folder.path() / std::to_string(line.size())))
-      text = kclxx::test::read_file(file.path());
-    CHECK(std::count(text.begin(), text.end(), '\n') == 4);
-    CHECK((text.find(line) != text.rfind(line)));
-  }
-}
 
 TEST_CASE("a recorder does not keep the memory of a long line", "[tool][capture]") {
   const kclxx::test::temporary_folder folder;

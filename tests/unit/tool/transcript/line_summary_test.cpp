@@ -47,14 +47,6 @@ TEST_CASE("the summary of a batch has its size and its largest position", "[tran
   CHECK(batch.millis_behind_latest == 1234ms);
 }
 
-TEST_CASE("an answer of an old daemon has its position in checkpoint", "[transcript][summary]") {
-  const auto old =
-      fine(R"({"action":"checkpoint","checkpoint":"456","error":"ThrottlingException"})");
-  CHECK(old.kind == line_kind::checkpoint_answer);
-  CHECK(old.sequence_number == "456");
-  CHECK(old.error == "ThrottlingException");
-}
-
 TEST_CASE("deep nesting is an error of the line, and so is a number that does not fit",
           "[transcript][summary]") {
   const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');

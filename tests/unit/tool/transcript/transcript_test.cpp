@@ -359,8 +359,11 @@ TEST_CASE("times are written in UTC with microseconds", "[transcript]") {
 
 TEST_CASE("the shard is known from initialize alone", "[transcript]") {
   CHECK(initialized_shard(R"({"action":"initialize","shardId":"shardId-3"})") == "shardId-3");
-  for (const char* line : {R"({"action":"leaseLost","shardId":"x"})", R"({"action":"initialize"})",
-                           R"({"action":"initialize","shardId":3})", "initialize", ""}) {
+  const std::string deep = std::string(400'000, '[') + std::string(400'000, ']');
+  for (const std::string& line :
+       lines{R"({"action":"leaseLost","shardId":"x"})", R"({"action":"initialize"})",
+             R"({"action":"initialize","shardId":3})",
+             R"({"action":"initialize","shardId":)" + deep + "}", "initialize", ""}) {
     CAPTURE(line);
     CHECK(initialized_shard(line) == std::nullopt);
   }
