@@ -42,8 +42,8 @@ void clean_environment() {
 int main(int argc, char** argv) {
   clean_environment();
   Catch::Session session;
-#ifdef CATCH_CONFIG_RUNNER  // version 2, which version 3 does by itself: that no test ran is a
-                            // failure
+#ifdef CATCH_CONFIG_RUNNER  // Catch2 version 2
+  // A title that selects no test is a failure, as it is in version 3.
   session.configData().warnings = Catch::WarnAbout::NoTests;
 #endif
   return session.run(argc, argv);
