@@ -54,6 +54,10 @@ TEST_CASE("large memory is kept only while it is wanted", "[driver][batch_memory
   pool.keep_large();
   large(pool);
   CHECK(kept_in(pool) == 1);
+  pool.release_large();
+  CHECK(kept_in(pool) == 0);
+  large(pool);
+  CHECK(kept_in(pool) == 0);
 }
 
 TEST_CASE("memory is large by its records and by what was copied out of the line, too",
