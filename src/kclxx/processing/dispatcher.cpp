@@ -226,7 +226,9 @@ dispatcher::pending_failure dispatcher::end_failed_handler(const attempt_id& id,
                                                            std::exception_ptr thrown,
                                                            time_point now) {
   const auto duration = now - window_.began(id);
-  return {id, duration, {&window_.record_of(id), &window_.fail(id, now), std::move(thrown)}};
+  failed_attempts& attempts = window_.fail(id, now);
+  failures_.note_failure(attempts);
+  return {id, duration, {&window_.record_of(id), &attempts, std::move(thrown)}};
 }
 
 /// Finds the verdict, and has it carried out. The mutex is not held: the policy and the parking lot

@@ -49,15 +49,21 @@ std::optional<circuit::outage> circuit::on_success(time_point now) {
   return ended;
 }
 
+void circuit::note_failure(record_state& failed) {
+  const std::lock_guard lock(mutex_);
+  is_quiet_ = false;
+  if (!failed.successes_at_first_failure) failed.successes_at_first_failure = successes_;
+}
+
 circuit::state circuit::on_failure(time_point now, record_state& failed, bool is_outage,
                                    std::uint64_t random) {
   const std::lock_guard lock(mutex_);
   const probe_id running = running_probe_;
-  const bool has_failed_before = failed.successes_at_first_failure.has_value();
+  const bool has_failed_before = failed.has_failed;
   const probe_id probe = end_attempt(failed);
   // When other records have succeeded since this one first failed, there is no outage.
-  const bool is_known = unit_ == counted::records ? has_failed_before
-                                                  : failed.successes_at_first_failure != successes_;
+  const bool is_known = failed.successes_at_first_failure != successes_ ||
+                        (unit_ == counted::records && has_failed_before);
   if (is_known && !is_open_ && !is_outage) return state::closed;
   is_quiet_ = false;
   if (failures_++ == 0) first_failure_ = now;
@@ -81,6 +87,7 @@ void circuit::on_own_failure(record_state& failed) {
 
 circuit::probe_id circuit::end_attempt(record_state& failed) {
   if (!failed.successes_at_first_failure) failed.successes_at_first_failure = successes_;
+  failed.has_failed = true;
   const probe_id ended = std::exchange(failed.probe, no_probe);
   if (ended == running_probe_) running_probe_ = no_probe;
   return ended;

@@ -56,8 +56,12 @@ class circuit {
   struct record_state {
     probe_id probe = no_probe;  ///< as which the attempt that runs was admitted
     std::optional<std::uint64_t> successes_at_first_failure{};
+    bool has_failed = false;  ///< an attempt before the one that runs
   };
 
+  /// An attempt has failed, and on_failure is called later. A success in between ends the row of
+  /// failures, this one included.
+  void note_failure(record_state& failed);
   enum class state { closed, opens, open };
   /// An attempt failed. `is_outage`: the program says that it is no record's fault. `random` varies
   /// the wait. Returns what the circuit is now.
@@ -194,6 +198,8 @@ class failure_handling {
     return circuit_.next_probe();
   }
 
+  /// For a form that calls judge() on another thread, or later: an attempt has failed.
+  void note_failure(failed_attempts& attempts) { circuit_.note_failure(attempts.at_circuit); }
   /// Returns whether that closed the circuit.
   bool on_success() { return !circuit_.is_quiet() && close(); }
   void on_retry_success(const sequence_position& position, int attempt);

@@ -56,6 +56,23 @@ TEST_CASE("a completion that is dropped or overwritten has failed", "[processing
   CHECK(shard.daemon.persisted() == sequence_position("1"));
 }
 
+TEST_CASE("the circuit sees failures and successes in the order in which they were reported",
+          "[processing][completion][circuit]") {
+  const bool is_success_last = GENERATE(true, false);
+  constexpr std::size_t failures = 20;
+  reported_by_test shard({.initial_backoff = 1ms, .breaker = circuit_breaker{.failures = failures}},
+                         {.lanes = failures + 1, .order = order::none});
+  shard.daemon.deliver(strings(failures + 1, "x"));
+  completion success = shard.take(0);
+  if (!is_success_last) success.complete();
+  shard.held.clear();
+  if (is_success_last) success.complete();
+  shard.daemon.advance(10ms);  // a thread of the pool finds the verdicts
+  shard.daemon.advance(10ms);  // what failed is tried again
+  CHECK(shard.logged("the circuit is open") != is_success_last);
+  CHECK(shard.held.size() == (is_success_last ? failures : 0));
+}
+
 TEST_CASE("fail() passes on the exception that is being handled", "[processing][completion]") {
   reported_by_test shard({.max_attempts = 1});
   shard.daemon.deliver({"1"});
