@@ -14,7 +14,7 @@ namespace kclxx::driver {
 
 namespace {
 
-const std::string cannot_write = "cannot write to the daemon: ";
+constexpr const char* cannot_write = "cannot write to the daemon: ";
 
 /// The options as they are acted upon.
 run_options effective(run_options options) {
