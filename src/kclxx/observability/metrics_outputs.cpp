@@ -43,9 +43,9 @@ figures::figures() {
     const auto family = static_cast<metric>(i);
     if (families[i].type == metrics_recorder::metric_type::histogram) histograms[family] = {};
     if (families[i].type != metrics_recorder::metric_type::counter) continue;
-    for (const std::string_view value : families[i].label_values) {
-      labels[family].emplace(value, 0);
-    }
+    if (families[i].label.empty()) continue;
+    auto& values = labels[family];  // also where no value is known from the start
+    for (const std::string_view value : families[i].label_values) values.emplace(value, 0);
   }
   gauges[index(metric::build_info)] = 1;
 }
