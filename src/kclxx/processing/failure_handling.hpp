@@ -56,12 +56,13 @@ class circuit {
   struct record_state {
     probe_id probe = no_probe;  ///< as which the attempt that runs was admitted
     std::optional<std::uint64_t> successes_at_first_failure{};
-    bool has_failed = false;  ///< an attempt before the one that runs
+    bool has_failed = false;  ///< the circuit was told of a failed attempt before this one
   };
 
-  /// An attempt has failed, and on_failure is called later. A success in between ends the row of
-  /// failures, this one included.
+  /// An attempt has failed, and the circuit is told later, by one of the functions below. A success
+  /// in between ends the row of failures, this one included.
   void note_failure(record_state& failed);
+
   enum class state { closed, opens, open };
   /// An attempt failed. `is_outage`: the program says that it is no record's fault. `random` varies
   /// the wait. Returns what the circuit is now.
